@@ -1,0 +1,5 @@
+"""`python -m driftgate`."""
+
+from driftgate.cli import main
+
+main()

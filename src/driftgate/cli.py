@@ -1,0 +1,39 @@
+"""The command line: one verb a file in commands/, imported when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from driftgate import __version__
+
+#: verb → (module in driftgate.commands, one line for --help)
+VERBS: dict[str, tuple[str, str]] = {}
+
+
+class LazyGroup(click.Group):
+    """Lists verbs from the table and imports a verb's module only to run it or to show its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(f"driftgate.commands.{VERBS[cmd_name][0]}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="driftgate")
+def main() -> None:
+    """Find the first stage at which a network stops being itself on its way to a Journey 6 board.
+
+    Exit codes: 0 everything asked for is proven, 1 a check failed, 2 something could not be established.
+    """

@@ -1,0 +1,149 @@
+"""Judgement: what follows from facts, a policy and nothing else; recomputable at will."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from driftgate.messages.message import Message
+
+
+class Outcome(str, Enum):
+    """`error`: could not be established. `skipped`: not asked for, or behind the first failure."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+#: What a cell of the table prints.
+CELLS = {Outcome.PASSED: "PASS", Outcome.FAILED: "FAIL", Outcome.ERROR: "ERROR", Outcome.SKIPPED: "-"}
+
+
+class LimitOrigin(str, Enum):
+    """Who set a limit."""
+
+    DEFAULT = "default"
+    CONFIG = "config"
+    POLICY = "policy"
+    DERIVED = "derived"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound on a criterion; the criterion's entry says which side is better and over what it is taken."""
+
+    criterion: str
+    value: float
+    origin: LimitOrigin = LimitOrigin.DEFAULT
+
+
+class Uncertainty(str, Enum):
+    """What a score within the noise of its limit does."""
+
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Limits by check slug or link name, and which checks must be there. `required` None: those asked for."""
+
+    name: str = "default"
+    limits: tuple[tuple[str, tuple[Limit, ...]], ...] = ()
+    required: tuple[str, ...] | None = None
+    uncertainty: Uncertainty = Uncertainty.WARN
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One thing judged: a link's output, a score on a link, or a score of a check.
+
+    `target` is the link or check slug; `output` the output or score judged, None for the link as a whole;
+    `channel` the worst channel where the criterion is taken per channel.
+    """
+
+    target: str
+    output: str | None
+    outcome: Outcome
+    criterion: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    origin: LimitOrigin | None = None
+    sample: str | None = None
+    channel: int | None = None
+    reason: Message | None = None
+    notes: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cause with its evidence; what the code means stands in the table of codes."""
+
+    code: str
+    link: str
+    confirmed: bool
+    evidence: tuple[tuple[str, float, str], ...]
+    subjects: tuple[str, ...] = ()
+    next: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The metrics of one measurement over all samples, and the worst sample by the deciding criterion."""
+
+    link: str
+    output: str
+    count: int
+    metrics: tuple[tuple[str, float], ...]
+    worst_sample: str | None
+    worst_value: float | None
+    dead_channels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A stage's score over `n` items; `text` is how it is written (356/360)."""
+
+    stage: str
+    name: str
+    value: float
+    n: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """A row of the table. `hidden`: judged, but standing behind the first failure and printed as `-`."""
+
+    slug: str
+    title: str
+    outcome: Outcome
+    verdicts: tuple[Verdict, ...]
+    notes: tuple[Message, ...] = ()
+    required: bool = True
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one subject on one target."""
+
+    subject: str
+    target: str
+    policy: str
+    plan: str
+    outcome: Outcome
+    first_failure: str | None
+    checks: tuple[CheckResult, ...]
+    summaries: tuple[Summary, ...] = ()
+    scores: tuple[Score, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def check(self, slug: str) -> CheckResult:
+        """The row of that slug; KeyError if there is none."""
+        for check in self.checks:
+            if check.slug == slug:
+                return check
+        raise KeyError(slug)

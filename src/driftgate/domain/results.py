@@ -1,0 +1,41 @@
+"""Results: facts and judgement of every subject of a run, as they go to disk and come back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driftgate.domain.facts import Facts
+from driftgate.domain.judgement import Judgement, Outcome
+
+_EXIT = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.ERROR: 2, Outcome.SKIPPED: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Which driftgate wrote a document."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One entry of `facts` and of `judgements` a subject and target; a shard has no judgements."""
+
+    tool: Tool
+    facts: tuple[Facts, ...]
+    judgements: tuple[Judgement, ...] | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst over all subjects: failed, then error, then passed; error where nothing was judged."""
+        found = {judgement.outcome for judgement in self.judgements or ()}
+        for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PASSED):
+            if outcome in found:
+                return outcome
+        return Outcome.ERROR
+
+    @property
+    def exit_code(self) -> int:
+        """0 all required checks passed, 1 one failed, 2 something could not be established."""
+        return _EXIT[self.outcome]

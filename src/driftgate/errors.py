@@ -1,0 +1,62 @@
+"""The error tree: everything that means "could not be established" and ends the command with exit code 2.
+
+    DriftgateError
+     ├─ UsageError        the command line asks for something that cannot be done
+     ├─ ConfigError       driftgate.yaml or a policy is wrong; all problems together
+     ├─ SampleError       the data set: manifest, feeds or labels
+     ├─ ArtifactError     an artifact cannot be read, or is not for this backend
+     │   └─ LoadRefused   a readable artifact that the runtime meant for it refuses to load: a FAIL
+     ├─ BackendError      a stage's tool or worker is absent, died, hung or answered nonsense
+     ├─ StorageError      a document, recording or output folder cannot be read or written
+     └─ MergeConflict     two shards say different things about the same fact
+
+A failed check is an outcome and never an exception.
+"""
+
+from __future__ import annotations
+
+from driftgate.messages.message import Message
+from driftgate.messages.text import text
+
+
+class DriftgateError(Exception):
+    """Carries one message or more; several problems of one kind are reported together."""
+
+    def __init__(self, *problems: Message) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(text(problem) for problem in self.problems)
+
+
+class UsageError(DriftgateError):
+    """The command line asks for something that cannot be done."""
+
+
+class ConfigError(DriftgateError):
+    """The settings are wrong."""
+
+
+class SampleError(DriftgateError):
+    """The data set is wrong."""
+
+
+class ArtifactError(DriftgateError):
+    """An artifact cannot be read, or belongs to another backend."""
+
+
+class LoadRefused(ArtifactError):
+    """The runtime meant for a readable artifact refuses it."""
+
+
+class BackendError(DriftgateError):
+    """The tool or worker of a stage did not do its work."""
+
+
+class StorageError(DriftgateError):
+    """Something on disk cannot be read or written."""
+
+
+class MergeConflict(DriftgateError):
+    """Two shards disagree about one fact."""

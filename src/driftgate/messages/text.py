@@ -1,0 +1,39 @@
+"""From a message to a sentence: looks the code up and fills in the parameters, each quoted by the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from driftgate.messages.english import ENGLISH
+from driftgate.messages.message import Message, Param
+
+LIST_LIMIT = 12
+
+
+def number(value: float) -> str:
+    """A number as people read it: up to six significant digits, integers in full."""
+    if isinstance(value, bool) or (isinstance(value, int) and abs(value) < 10**15):
+        return str(value)
+    return f"{value:.6g}"
+
+
+def _filled(value: Param, quote: Callable[[str], str]) -> str:
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, tuple):
+        shown = ", ".join(quote(item) for item in value[:LIST_LIMIT])
+        return shown if len(value) <= LIST_LIMIT else f"{shown}, … ({len(value)})"
+    return number(value)
+
+
+def text(message: Message, quote: Callable[[str], str] = str) -> str:
+    """The English sentence of a message; `quote` makes each foreign string safe for the format it goes into.
+
+    The sentence itself is ours and is not quoted. An unknown code (a document of a newer version) shows its
+    code and parameters instead of failing.
+    """
+    template = ENGLISH.get(message.code)
+    if template is None:
+        parts = [f"{name}={_filled(value, quote)}" for name, value in message.params]
+        return " ".join([quote(message.code), *parts])
+    return template.format_map({name: _filled(value, quote) for name, value in message.params})
