@@ -21,8 +21,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command = import_module(f"driftgate.commands.{VERBS[cmd_name][0]}").command
-        assert isinstance(command, click.Command)
+        command: click.Command = import_module(f"driftgate.commands.{VERBS[cmd_name][0]}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

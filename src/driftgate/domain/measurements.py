@@ -60,8 +60,11 @@ class Moments:
 
     def take(self, rows: NDArray[np.intp] | slice) -> Moments:
         """Some of the rows, in the order asked for."""
-        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Moments(**{name: None if value is None else value[rows] for name, value in values.items()})
+        columns: dict[str, Any] = {}
+        for f in fields(self):
+            column = getattr(self, f.name)
+            columns[f.name] = None if column is None else column[rows]
+        return Moments(**columns)
 
 
 def concatenate(tables: Sequence[Moments]) -> Moments:
