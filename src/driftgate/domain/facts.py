@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from driftgate.domain.investigations import Investigation
-from driftgate.domain.measurements import Measurement, Moments, concatenate
+from driftgate.domain.measurements import Alignment, Measurement, Moments, concatenate
 from driftgate.domain.plan import Plan
 from driftgate.domain.runs import Environment, Performance, Recording, Run
 from driftgate.domain.samples import SampleSet
@@ -116,12 +116,12 @@ def _overlap(kind: str, key: tuple[str, ...], sample: str) -> MergeConflict:
 def _join_measurements(samples: SampleSet, parts: Sequence[Measurement]) -> Measurement:
     if len(parts) == 1:
         return parts[0]
+    rank = _rank(samples)
+    parts = sorted(parts, key=lambda part: rank[part.samples[0]])
     first = parts[0]
     for part in parts[1:]:
-        same = replace(first.alignment, ties=0) == replace(part.alignment, ties=0) and first.step == part.step
-        if not same or (first.channels is None) != (part.channels is None):
+        if _comparable(part.alignment) != _comparable(first.alignment) or part.step != first.step:
             raise MergeConflict(message("merge-conflict", fact="Measurement", key=" ".join(first.key)))
-    rank = _rank(samples)
     rows: dict[str, Moments] = {}
     for part in parts:
         for index, sample in enumerate(part.samples):
@@ -129,26 +129,43 @@ def _join_measurements(samples: SampleSet, parts: Sequence[Measurement]) -> Meas
             if rows.setdefault(sample, row) != row:
                 raise _overlap("Measurement", first.key, sample)
     ids = tuple(sorted(rows, key=lambda sample: rank[sample]))
-    channels: dict[int, Moments] = {}
-    ties: dict[tuple[int, ...], int] = {}
+    channels = _join_channels(parts)
+    ties = {part.blocks: part.alignment.ties for part in parts}
+    return replace(
+        first,
+        alignment=replace(
+            first.alignment, ties=sum(ties.values()), axis=first.alignment.axis if channels is not None else None
+        ),
+        samples=ids,
+        rows=concatenate([rows[sample] for sample in ids]),
+        blocks=tuple(sorted({block for part in parts for block in part.blocks})),
+        channels=channels,
+    )
+
+
+def _comparable(alignment: Alignment) -> Alignment:
+    """What must be the same in every share; shapes and so channels may differ from sample to sample."""
+    return replace(alignment, ties=0, shape=(), axis=None)
+
+
+def _join_channels(parts: Sequence[Measurement]) -> Moments | None:
+    """The channel tables of all blocks; None where not all shares have the same channels."""
+    kinds = {
+        (part.alignment.axis, len(part.channels) // len(part.blocks)) if part.channels is not None else None
+        for part in parts
+    }
+    if len(kinds) != 1 or None in kinds:
+        return None
+    tables: dict[int, Moments] = {}
     for part in parts:
-        ties[part.blocks] = part.alignment.ties
         if part.channels is None:
-            continue
+            return None
         width = len(part.channels) // len(part.blocks)
         for index, block in enumerate(part.blocks):
             table = part.channels.take(slice(index * width, (index + 1) * width))
-            if channels.setdefault(block, table) != table:
-                raise _overlap("Measurement", first.key, f"block {block}")
-    blocks = tuple(sorted({block for part in parts for block in part.blocks}))
-    return replace(
-        first,
-        alignment=replace(first.alignment, ties=sum(ties.values())),
-        samples=ids,
-        rows=concatenate([rows[sample] for sample in ids]),
-        blocks=blocks,
-        channels=concatenate([channels[block] for block in blocks]) if channels else None,
-    )
+            if tables.setdefault(block, table) != table:
+                raise _overlap("Measurement", part.key, f"block {block}")
+    return concatenate([tables[block] for block in sorted(tables)])
 
 
 def _join_scores(samples: SampleSet, parts: Sequence[ScoreRecords]) -> ScoreRecords:

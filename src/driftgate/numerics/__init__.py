@@ -1,0 +1,1 @@
+"""Numbers about two tensors: pure functions, float64 throughout."""

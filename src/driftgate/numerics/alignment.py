@@ -1,0 +1,78 @@
+"""Making two outputs comparable: dequantise, permute, drop singleton axes, put tied entries into one order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftgate.domain.tensors import Quantization
+
+Tensor = NDArray[Any]
+
+CHANNELS_LEAST, CHANNELS_MOST = 2, 1024
+
+
+def dequantised(tensor: Tensor, quantization: Quantization) -> Tensor:
+    """Integers as the numbers they stand for, (q - zero_point)·scale in float64; per axis where one is given."""
+    scales = np.asarray(quantization.scales, dtype=np.float64)
+    zeros = np.asarray(quantization.zero_points, dtype=np.float64)
+    if quantization.axis is not None and (len(scales) > 1 or len(zeros) > 1):
+        around: list[int] = [1] * tensor.ndim
+        around[quantization.axis] = -1
+        scales = scales.reshape(around) if scales.size > 1 else scales
+        zeros = zeros.reshape(around) if zeros.size > 1 else zeros
+    values: Tensor = (tensor.astype(np.float64) - zeros) * scales
+    return values
+
+
+def same_shape(a: Tensor, b: Tensor) -> Tensor | None:
+    """b in the shape of a where they differ by axes of length 1 only; None where they really differ."""
+    if a.shape == b.shape:
+        return b
+    if [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1]:
+        return b.reshape(a.shape)
+    return None
+
+
+def channel_axis(shape: Sequence[int], quantised: int | None = None) -> int | None:
+    """The axis along which an output is looked at piece by piece.
+
+    The quantisation axis where there is one, else the first axis after the batch axis whose length is
+    2 … 1024 (NCHW: the channels; logits: the classes); None where there is no such axis.
+    """
+    if quantised is not None and quantised < len(shape):
+        return quantised
+    for axis in range(1, len(shape)):
+        if CHANNELS_LEAST <= shape[axis] <= CHANNELS_MOST:
+            return axis
+    return None
+
+
+def settle_ties(values_a: Tensor, values_b: Tensor, index_a: Tensor, index_b: Tensor) -> tuple[Tensor, int]:
+    """The candidate's top-k indices with tied entries put into the reference's order, and how many moved.
+
+    All four of one shape, sorted by falling value along the last axis. Two entries may change places only
+    if the reference and the candidate give both exactly one and the same value; a tie that the k-th place
+    cuts may hold other indices on either side. Anything else is left as it is, so that it is reported.
+    """
+    width = values_a.shape[-1]
+    rows = [np.ascontiguousarray(t).reshape(-1, width) for t in (values_a, values_b, index_a, index_b)]
+    settled = rows[3].copy()
+    moved = 0
+    for va, vb, ia, ib, out in zip(*rows, settled, strict=True):
+        if np.array_equal(ia, ib) or not np.array_equal(va, vb) or (np.diff(va) > 0).any():
+            continue
+        start = 0
+        for end in range(1, width + 1):
+            if end < width and va[end] == va[start]:
+                continue
+            group = slice(start, end)
+            cut = end == width and end - start > 1
+            if cut or np.array_equal(np.sort(ia[group]), np.sort(ib[group])):
+                moved += int((ia[group] != ib[group]).sum())
+                out[group] = ia[group]
+            start = end
+    return settled.reshape(index_b.shape), moved
