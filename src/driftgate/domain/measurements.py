@@ -88,8 +88,8 @@ class Alignment:
     """What was done so that two tensors could be compared, and how they were found to belong together.
 
     `how` is name, map, signature, or for nodes structure or value. `shape` is that of the first compared
-    sample, `axis` the channel axis where all samples have the same channels. `scaled` says on which sides integers were turned into numbers; `ties` counts
-    tied top-k entries that were put into one order.
+    sample, `axis` the channel axis where all samples have the same channels. `scaled` says on which sides
+    integers were turned into numbers; `ties` counts tied top-k entries that were put into one order.
     """
 
     output_a: str

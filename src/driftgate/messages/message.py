@@ -19,6 +19,6 @@ class Message:
         return dict(self.params).get(name)
 
 
-def message(code: str, **params: Param) -> Message:
+def message(code: str, /, **params: Param) -> Message:
     """Build a message; the parameters are kept in alphabetical order, so equal messages are equal."""
     return Message(code, tuple(sorted(params.items())))

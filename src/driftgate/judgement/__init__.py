@@ -1,0 +1,1 @@
+"""Judging: pure functions of facts and policy."""

@@ -1,0 +1,226 @@
+"""The judgement on one subject: every row of the table from facts and policy, and where the first break is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from driftgate.domain.chain import Check, CheckKind, Link
+from driftgate.domain.facts import Facts
+from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Score, Summary, Verdict
+from driftgate.domain.measurements import Measurement, Role, concatenate
+from driftgate.domain.runs import RunOutcome
+from driftgate.domain.samples import Origin
+from driftgate.judgement.limits import output_limits, regression_limit, score_limit
+from driftgate.judgement.outputs import folded, judge_output, nature, summarise
+from driftgate.judgement.scores import judge_declared, judge_drop, stage_score
+from driftgate.messages.message import Message, message
+
+
+def judge(facts: Facts, policy: Policy) -> Judgement:
+    """Judge one subject on one target; the same facts and policy always give the same judgement."""
+    bench = _Bench(facts, policy)
+    checks = [bench.check(check) for check in facts.plan.chain.checks]
+    broken = next((n for n, check in enumerate(checks) if check.outcome is Outcome.FAILED), None)
+    if broken is not None:
+        checks[broken + 1 :] = [
+            replace(check, hidden=check.outcome is not Outcome.SKIPPED) for check in checks[broken + 1 :]
+        ]
+    return Judgement(
+        subject=facts.plan.subject,
+        target=facts.plan.target,
+        policy=policy.name,
+        plan=facts.plan.digest,
+        outcome=_overall(checks),
+        first_failure=None if broken is None else checks[broken].slug,
+        checks=tuple(checks),
+        summaries=tuple(bench.summaries),
+        scores=tuple(bench.scores.values()),
+    )
+
+
+def _overall(checks: Sequence[CheckResult]) -> Outcome:
+    required = {check.outcome for check in checks if check.required}
+    for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.PASSED):
+        if outcome in required:
+            return outcome
+    return Outcome.ERROR
+
+
+class _Bench:
+    """The facts at hand while one judgement is made."""
+
+    def __init__(self, facts: Facts, policy: Policy) -> None:
+        self._facts = facts
+        self._plan = facts.plan
+        self._policy = policy
+        self.summaries: list[Summary] = []
+        self.scores: dict[tuple[str, str], Score] = {}
+        for spec in self._plan.scores:
+            for stage in self._plan.stages:
+                score = stage_score(facts, spec, stage)
+                if score is not None:
+                    self.scores[stage, spec.name] = score
+
+    def check(self, check: Check) -> CheckResult:
+        """One row of the table."""
+        kinds: dict[CheckKind, Callable[[Check], tuple[list[Verdict], Message]]] = {
+            CheckKind.BASELINE: self._baseline,
+            CheckKind.LINKS: self._links,
+            CheckKind.REGRESSION: self._regression,
+        }
+        verdicts, reason = kinds[check.kind](check)
+        required = self._policy.required is None or check.slug in self._policy.required
+        if not verdicts:
+            if self._policy.required is not None and required:
+                verdict = Verdict(check.slug, None, Outcome.ERROR, reason=message("required-absent", check=check.slug))
+                return CheckResult(check.slug, check.title, Outcome.ERROR, (verdict,), (reason,))
+            return CheckResult(check.slug, check.title, Outcome.SKIPPED, (), (reason,), required=False)
+        if self._plan.samples.origin is Origin.RANDOM:
+            verdicts = [_unproven(verdict) for verdict in verdicts]
+        outcomes = {verdict.outcome for verdict in verdicts}
+        outcome = next(o for o in (Outcome.FAILED, Outcome.ERROR, Outcome.PASSED) if o in outcomes)
+        return CheckResult(check.slug, check.title, outcome, tuple(verdicts), required=required)
+
+    def _links(self, check: Check) -> tuple[list[Verdict], Message]:
+        links = [link for link in self._plan.links if self._plan.chain.check_of(link) == check]
+        verdicts = [verdict for link in links for verdict in self._link(link)]
+        return verdicts, self._absent(check)
+
+    def _absent(self, check: Check) -> Message:
+        for omission in self._plan.omitted:
+            if omission.stage in check.stages:
+                return omission.reason
+        missing = tuple(stage for stage in check.stages if stage not in self._plan.stages)
+        return message("not-asked", stages=missing) if missing else message("no-link", check=check.slug)
+
+    def _link(self, link: Link) -> list[Verdict]:
+        verdicts = [*self._runs(link), *self._problems(link)]
+        measurements = [m for m in self._facts.measurements if m.link == link.name and m.role is Role.OUTPUT]
+        for output in dict.fromkeys(m.output for m in measurements):
+            for measurement in _joined([m for m in measurements if m.output == output]):
+                verdicts.extend(self._output(link, measurement))
+        for spec in self._plan.scores:
+            reference = self.scores.get((link.reference, spec.name))
+            candidate = self.scores.get((link.candidate, spec.name))
+            if reference is not None and candidate is not None:
+                limit = score_limit(link, chain=self._plan.chain, policy=self._policy)
+                verdicts.append(judge_drop(link.name, spec, reference=reference, candidate=candidate, limit=limit))
+        if not verdicts:
+            verdicts.append(Verdict(link.name, None, Outcome.ERROR, reason=message("nothing-compared")))
+        return verdicts
+
+    def _output(self, link: Link, measurement: Measurement) -> list[Verdict]:
+        traits = nature(measurement, scored=self._scored(link, measurement.output))
+        limits = output_limits(link, traits, chain=self._plan.chain, policy=self._policy)
+        whole = folded(measurement)
+        verdict = judge_output(link, whole, limits, traits)
+        self.summaries.append(summarise(whole, verdict))
+        done, planned = len(measurement.samples), len(self._plan.samples.ids)
+        if done == planned:
+            return [verdict]
+        partial = message("samples-partial", done=done, planned=planned)
+        incomplete = Verdict(link.name, measurement.output, Outcome.ERROR, reason=partial)
+        return [verdict, incomplete] if verdict.outcome is Outcome.FAILED else [incomplete]
+
+    def _scored(self, link: Link, output: str) -> bool:
+        return any(
+            (spec.output is None or spec.output == output)
+            and (link.reference, spec.name) in self.scores
+            and (link.candidate, spec.name) in self.scores
+            for spec in self._plan.scores
+        )
+
+    def _runs(self, link: Link) -> list[Verdict]:
+        """What went wrong with the runs of either stage; a refused candidate is a FAIL."""
+        verdicts: list[Verdict] = []
+        for stage in (link.reference, link.candidate):
+            runs = self._facts.runs_of(stage)
+            if not runs:
+                verdicts.append(Verdict(link.name, None, Outcome.ERROR, reason=message("run-missing", stage=stage)))
+            for run in runs:
+                if run.outcome is RunOutcome.PASSED:
+                    continue
+                refused = run.outcome is RunOutcome.REFUSED and stage == link.candidate
+                reason = run.reason or message("run-partial", stage=stage, done=run.samples_done)
+                verdicts.append(Verdict(link.name, None, Outcome.FAILED if refused else Outcome.ERROR, reason=reason))
+        return list(dict.fromkeys(verdicts))
+
+    def _problems(self, link: Link) -> list[Verdict]:
+        return [
+            Verdict(link.name, problem.output, Outcome.ERROR, reason=problem.reason)
+            for problem in self._facts.problems
+            if problem.where == link.name
+        ]
+
+    def _baseline(self, check: Check) -> tuple[list[Verdict], Message]:
+        verdicts: list[Verdict] = []
+        stage = next((stage for stage in check.stages if stage in self._plan.stages), None)
+        if stage is None:
+            return [], self._absent(check)
+        for spec in self._plan.scores:
+            if spec.declared is None:
+                continue
+            verdicts.extend(self._stage_errors(check, stage))
+            score = self.scores.get((stage, spec.name))
+            if score is not None:
+                verdicts.append(judge_declared(check.slug, spec, score))
+            elif not verdicts:
+                verdicts.append(self._unscored(check, spec.name, stage))
+        return verdicts, message("no-declared-score")
+
+    def _regression(self, check: Check) -> tuple[list[Verdict], Message]:
+        stage = next((stage for stage in check.stages if stage in self._plan.stages), None)
+        if stage is None:
+            return [], self._absent(check)
+        verdicts: list[Verdict] = []
+        first = self._plan.stages[0]
+        for spec in self._plan.scores:
+            verdicts.extend(self._stage_errors(check, stage))
+            candidate, reference = self.scores.get((stage, spec.name)), self.scores.get((first, spec.name))
+            if candidate is None:
+                verdicts = verdicts or [self._unscored(check, spec.name, stage)]
+            elif reference is not None and first != stage:
+                limit = regression_limit(check.slug, self._policy)
+                verdicts.append(judge_drop(check.slug, spec, reference=reference, candidate=candidate, limit=limit))
+        return verdicts, message("no-board-score")
+
+    def _stage_errors(self, check: Check, stage: str) -> list[Verdict]:
+        return [
+            Verdict(check.slug, None, Outcome.ERROR, reason=run.reason or message("run-partial", stage=stage, done=0))
+            for run in self._facts.runs_of(stage)
+            if run.outcome is not RunOutcome.PASSED
+        ]
+
+    def _unscored(self, check: Check, score: str, stage: str) -> Verdict:
+        reasons = [p.reason for p in self._facts.problems if p.where == stage]
+        reason = reasons[0] if reasons else message("score-incomplete", score=score, stage=stage)
+        return Verdict(check.slug, score, Outcome.ERROR, reason=reason)
+
+
+def _joined(parts: Sequence[Measurement]) -> list[Measurement]:
+    """One output's measurements as one, unless a sample was measured in two environments: then each stands
+    for itself."""
+    samples = [sample for part in parts for sample in part.samples]
+    if len(parts) == 1 or len(set(samples)) != len(samples):
+        return list(parts)
+    same = all(part.channels is not None and part.alignment.axis == parts[0].alignment.axis for part in parts)
+    order = np.argsort([part.blocks[0] if part.blocks else 0 for part in parts], kind="stable")
+    ordered = [parts[int(n)] for n in order]
+    return [
+        replace(
+            ordered[0],
+            samples=tuple(sample for part in ordered for sample in part.samples),
+            rows=concatenate([part.rows for part in ordered]),
+            blocks=tuple(block for part in ordered for block in part.blocks),
+            channels=concatenate([p.channels for p in ordered if p.channels is not None]) if same else None,
+        )
+    ]
+
+
+def _unproven(verdict: Verdict) -> Verdict:
+    if verdict.outcome is not Outcome.PASSED:
+        return verdict
+    return replace(verdict, outcome=Outcome.ERROR, reason=message("random-samples"))

@@ -1,0 +1,1 @@
+"""Scores: `record` one sample, `summarise` the records; never an accumulating `update`."""
