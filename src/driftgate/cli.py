@@ -9,7 +9,17 @@ import click
 from driftgate import __version__
 
 #: verb → (module in driftgate.commands, one line for --help)
-VERBS: dict[str, tuple[str, str]] = {}
+VERBS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "Check the embedded demo network, healthy or with a planted fault."),
+    "init": ("init", "Write a driftgate.yaml for a folder of the vendor's files."),
+    "samples": ("samples", "Make and check the sample manifest."),
+    "check": ("check", "Run the whole chain, judge it, write the reports."),
+    "plan": ("plan", "Show what would be measured, and the legs it can be divided into."),
+    "run": ("run", "Run one leg of a plan, as a shard."),
+    "report": ("report", "Merge shards, judge again, write the reports."),
+    "diff": ("diff", "Compare two artifacts on the same inputs."),
+    "schema": ("schema", "Print the JSON Schema of a document."),
+}
 
 
 class LazyGroup(click.Group):

@@ -7,6 +7,7 @@
      ├─ ArtifactError     an artifact cannot be read, or is not for this backend
      │   └─ LoadRefused   a readable artifact that the runtime meant for it refuses to load: a FAIL
      ├─ BackendError      a stage's tool or worker is absent, died, hung or answered nonsense
+     ├─ InstallError      the action could not install the package
      ├─ StorageError      a document, recording or output folder cannot be read or written
      └─ MergeConflict     two shards say different things about the same fact
 
@@ -52,6 +53,10 @@ class LoadRefused(ArtifactError):
 
 class BackendError(DriftgateError):
     """The tool or worker of a stage did not do its work."""
+
+
+class InstallError(DriftgateError):
+    """The action's environment could not be made."""
 
 
 class StorageError(DriftgateError):

@@ -67,8 +67,10 @@ def merge(shards: Sequence[Facts]) -> Facts:
     plans = {shard.plan.digest: shard.plan for shard in shards}
     if len(plans) != 1:
         raise MergeConflict(message("merge-plans", digests=tuple(sorted(digest[:12] for digest in plans))))
-    plan = shards[0].plan
-    samples = plan.samples
+    samples = shards[0].plan.samples
+    plan = replace(
+        shards[0].plan, legs=_union((leg for shard in shards for leg in shard.plan.legs), lambda leg: leg.id)
+    )
     return Facts(
         plan=plan,
         runs=_union((run for shard in shards for run in shard.runs), lambda run: (run.leg, run.stage, run.how)),

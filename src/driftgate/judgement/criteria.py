@@ -15,7 +15,6 @@ EPSILON = float(np.finfo(np.float32).eps)
 DECIMALS_ULPS = 4  # a few ulp of large values lie above any fixed number of decimals
 RANGE_FLOOR = 1e-6  # of the tensor's peak: float32 noise in a channel that hardly moves
 CHANNEL_LEAST = 32  # fewer values than this do not show a channel's range
-STEP_SLACK = 0.01  # steps: dequantised steps are not whole numbers in float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +88,7 @@ def _decimals_allowed(m: Moments, scale: Scale, limit: float) -> Array:
 
 
 def _lsb_value(m: Moments, scale: Scale) -> Array:
-    return m.max_abs / scale.step if scale.step else np.full(len(m), np.nan)
-
-
-def _lsb_allowed(m: Moments, scale: Scale, limit: float) -> Array:
-    return np.full(len(m), limit + STEP_SLACK)
+    return np.round(m.max_abs / scale.step, 2) if scale.step else np.full(len(m), np.nan)
 
 
 def _of(metric: Callable[[Moments], Array]) -> Value:
@@ -107,7 +102,7 @@ CRITERIA = {
         Criterion("range", "lower", True, _range_value, _range_allowed),
         Criterion("decimals", "lower", True, _of(metrics.max_abs), _decimals_allowed),
         Criterion("integers", "lower", False, _of(metrics.unequal_share), _as_limit),
-        Criterion("lsb", "lower", False, _lsb_value, _lsb_allowed),
+        Criterion("lsb", "lower", False, _lsb_value, _as_limit),
         Criterion("cosine", "higher", False, _of(metrics.cosine), _as_limit),
         Criterion("centred-cosine", "higher", False, _of(metrics.centred_cosine), _as_limit),
         Criterion("bulk-cosine", "higher", False, _of(metrics.bulk_cosine), _as_limit),

@@ -29,11 +29,11 @@ def _filled(value: Param, quote: Callable[[str], str]) -> str:
 def text(message: Message, quote: Callable[[str], str] = str) -> str:
     """The English sentence of a message; `quote` makes each foreign string safe for the format it goes into.
 
-    The sentence itself is ours and is not quoted. An unknown code (a document of a newer version) shows its
-    code and parameters instead of failing.
+    The sentence itself is ours and is not quoted. An unknown code or other parameters (a document of another
+    version) show the code and its parameters instead of failing.
     """
-    template = ENGLISH.get(message.code)
-    if template is None:
-        parts = [f"{name}={_filled(value, quote)}" for name, value in message.params]
-        return " ".join([quote(message.code), *parts])
-    return template.format_map({name: _filled(value, quote) for name, value in message.params})
+    params = {name: _filled(value, quote) for name, value in message.params}
+    try:
+        return ENGLISH[message.code].format_map(params)
+    except KeyError:
+        return " ".join([quote(message.code), *(f"{name}={value}" for name, value in params.items())])

@@ -86,12 +86,14 @@ class FeedPlan:
     unused: tuple[str, ...]
 
 
-def plan_feeds(inputs: Sequence[str], feeds: Sequence[str], *, names: Mapping[str, Sequence[str]]) -> FeedPlan:
+def plan_feeds(
+    inputs: Sequence[str], feeds: Sequence[str], *, names: Mapping[str, Sequence[str]], optional: Sequence[str] = ()
+) -> FeedPlan:
     """Match a stage's inputs with the feeds there are: by name, by the user's map, and where exactly one
-    input and one feed remain, with each other."""
+    input and one feed remain, with each other. `optional` inputs are fed where there is a feed of theirs."""
     common = {alias: name for name, aliases in names.items() for alias in (*aliases, name)}
     chosen: dict[str, str] = {}
-    for name in inputs:
+    for name in (*inputs, *optional):
         feed = next((f for f in (name, common.get(name, name)) if f in feeds), None)
         if feed is not None:
             chosen[name] = feed

@@ -1,0 +1,63 @@
+# Every target sets up what it needs, with Python and make alone; what is there already is not made again.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+BIN := .venv/bin
+FIELD := .cache/field-venv
+PACKAGE := .venv/package.stamp
+TOOLS := .venv/tools.stamp
+
+.PHONY: all demo test lint types floors schema packaging field act clean
+all: test lint types floors packaging field act
+
+demo: $(PACKAGE)
+	$(BIN)/driftgate demo --out demo-out
+
+test: $(TOOLS)
+	$(BIN)/python -m pytest -n $(WORKERS) tests/unit
+
+lint: $(TOOLS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(TOOLS)
+	$(BIN)/mypy
+
+floors: $(TOOLS)
+	$(BIN)/python -m pytest tests/floors
+
+packaging: $(TOOLS)
+	$(BIN)/python -m pytest tests/packaging
+
+act: .venv/act.stamp
+	$(BIN)/python -m pytest tests/act
+
+field: $(FIELD)/field.stamp
+	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/field
+
+clean:
+	rm -rf .venv .cache dist demo-out driftgate-out
+
+$(PACKAGE): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("driftgate needs Python 3.10 or newer, this is %s; say make PYTHON=/path/to/python3.10" % sys.version.split()[0] if sys.version_info < (3, 10) else 0)'
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(TOOLS): $(PACKAGE)
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
+	touch $@
+
+.venv/act.stamp: tests/act/requirements.txt $(TOOLS)
+	$(BIN)/python -m pip install --quiet --requirement tests/act/requirements.txt
+	touch $@
+
+$(FIELD)/field.stamp: pyproject.toml tests/field/requirements.txt
+	$(PYTHON) -m venv --clear $(FIELD)
+	$(FIELD)/bin/python -m pip install --quiet --editable '.[test]' --requirement tests/field/requirements.txt
+	touch $@

@@ -1,0 +1,1 @@
+"""Whatever runs an artifact: one backend a kind of artifact, found by name in the registry."""

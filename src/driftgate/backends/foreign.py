@@ -1,0 +1,296 @@
+"""Sessions whose work is done by a worker: our script under another interpreter, with another stack.
+
+The protocol, version 1. The worker writes one JSON object a line, the greeting first:
+`{"protocol": 1, "versions": {"python": …}}`. Each command that it reads has a number, and its answer the same:
+
+    {"number": 1, "do": "open", "request": {…}, "taps": […]}
+    {"number": 1, "ok": {"inputs": [{"name", "dtype", "shape", "optional"}], "provider", "level", "threads"}}
+    {"number": 2, "do": "infer", "sample": "0000", "feeds": {"x": "in-0.npy"}}
+    {"number": 2, "ok": {"outputs": {"y": "out-0.npy"}}}
+    {"number": 2, "error": {"kind": "tool", "code": "torch-tap-unknown", "params": {…}}}
+
+Tensors are `.npy` files in the folder that the script itself lies in, a private one. In a container, this folder
+must be mounted under its own name. The end of its stdin ends the worker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from driftgate.backends.feeds import check_feeds
+from driftgate.backends.process import Child, ChildDied, ChildSilent
+from driftgate.backends.processor import processor
+from driftgate.domain.runs import Environment
+from driftgate.domain.tensors import Signature, TensorSpec
+from driftgate.errors import ArtifactError, BackendError, DriftgateError, LoadRefused, SampleError
+from driftgate.messages.message import Message, Param, message
+from driftgate.sessions import Tensor, Tensors
+
+PROTOCOL = 1
+WORKERS = Path(__file__).with_name("workers")
+#: The worker's side of the protocol, which its script imports from its own folder.
+PROTOCOL_FILE = "worker_protocol.py"
+SHOWN_CHARACTERS = 200
+
+#: What a worker calls a failure, and the error that stands for it.
+KINDS: dict[str, type[DriftgateError]] = {
+    "artifact": ArtifactError,
+    "refused": LoadRefused,
+    "sample": SampleError,
+    "tool": BackendError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCall:
+    """How to start a worker, and what it is asked to open. `seconds` is the longest it may take to answer."""
+
+    stage: str
+    interpreter: tuple[str, ...]
+    script: Path
+    request: Mapping[str, Any]
+    seconds: float
+    taps: tuple[str, ...] = ()
+
+
+def open_foreign(call: WorkerCall) -> ForeignSession:
+    """Start the worker and let it open the artifact.
+
+    Raises BackendError if the worker is absent, dies, hangs or answers nonsense, and what the worker reports.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftgate-worker-")))
+        for file in (call.script, WORKERS / PROTOCOL_FILE):
+            shutil.copy(file, folder / file.name)
+        command = (*call.interpreter, str(folder / call.script.name))
+        try:
+            child = stack.enter_context(Child(command))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise BackendError(message("worker-start", stage=call.stage, command=command, reason=reason)) from error
+        line = _Line(call, child)
+        versions = line.greeting()
+        opened = line.ask("open", request=dict(call.request), taps=list(call.taps))
+        session = ForeignSession(line, folder, opened, versions)
+        session.own(stack.pop_all())
+    return session
+
+
+class ForeignSession:
+    """One artifact, opened by a worker that serves all samples."""
+
+    def __init__(
+        self, line: _Line, folder: Path, opened: Mapping[str, Any], versions: tuple[tuple[str, str], ...]
+    ) -> None:
+        self._line = line
+        self._folder = folder
+        self._resources = ExitStack()
+        self._inputs = tuple(line.spec(entry) for entry in line.items(opened, "inputs"))
+        self._optional = frozenset(entry["name"] for entry in opened["inputs"] if entry.get("optional"))
+        self._outputs: tuple[TensorSpec, ...] = ()
+        self._environment = Environment(
+            provider=str(opened.get("provider", "")),
+            level=str(opened.get("level", "")),
+            threads=line.integer(opened, "threads"),
+            cpu=processor(),
+            versions=versions,
+        )
+
+    def own(self, resources: ExitStack) -> None:
+        """Take over what must be closed with the session: process and folder."""
+        self._resources = resources
+
+    @property
+    def signature(self) -> Signature:
+        """Inputs that must be fed, with an empty dtype where the artifact does not say; the outputs become
+        known, as they were seen, with the first sample."""
+        return Signature(tuple(spec for spec in self._inputs if spec.name not in self._optional), self._outputs)
+
+    @property
+    def optional_inputs(self) -> tuple[str, ...]:
+        """Names of inputs that may be fed, in the artifact's order."""
+        return tuple(spec.name for spec in self._inputs if spec.name in self._optional)
+
+    @property
+    def environment(self) -> Environment:
+        """What the worker says of its stack, on this machine's processor."""
+        return self._environment
+
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """Nothing to say."""
+        return ()
+
+    def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
+        """Hand the feeds over as files, and read the outputs from files."""
+        check_feeds(feeds, self._inputs, stage=self._line.stage, sample=sample, optional=self._optional)
+        names = {name: f"in-{position}.npy" for position, name in enumerate(feeds)}
+        for name, file in names.items():
+            np.save(self._folder / file, feeds[name], allow_pickle=False)
+        try:
+            answer = self._line.ask("infer", sample=sample, feeds=names)
+            made = {name: self._read(file) for name, file in self._line.entries(answer, "outputs").items()}
+        finally:
+            for spent in self._folder.glob("*.npy"):
+                spent.unlink()
+        if not self._outputs:
+            self._outputs = tuple(TensorSpec(name, t.dtype.name, t.shape) for name, t in made.items())
+        return made
+
+    def __enter__(self) -> ForeignSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._resources.close()
+
+    def _read(self, file: object) -> Tensor:
+        if not isinstance(file, str) or os.path.basename(file) != file or not file.endswith(".npy"):  # noqa: PTH119
+            raise self._line.nonsense(str(file))
+        try:
+            tensor: Tensor = np.load(self._folder / file, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise self._line.nonsense(f"{file}: {error}") from error
+        return tensor
+
+
+class _Line:
+    """The conversation with one worker; every failure becomes an error of the stage, with its last words."""
+
+    def __init__(self, call: WorkerCall, child: Child) -> None:
+        self.stage = call.stage
+        self._call = call
+        self._child = child
+        self._number = 0
+        self._over = False
+
+    def greeting(self) -> tuple[tuple[str, str], ...]:
+        """The versions in the greeting, sorted by name."""
+        greeting = self._answer("start")
+        if greeting.get("protocol") != PROTOCOL:
+            if isinstance(greeting.get("protocol"), int):
+                found = int(greeting["protocol"])
+                raise self._given_up("worker-protocol", found=found, wanted=PROTOCOL)
+            raise self.nonsense(json.dumps(greeting))
+        if "error" in greeting:
+            raise self._reported(greeting["error"])
+        return tuple(sorted((str(name), str(value)) for name, value in self.entries(greeting, "versions").items()))
+
+    def ask(self, verb: str, **arguments: object) -> Mapping[str, Any]:
+        """Send a command and wait for its answer."""
+        if self._over:
+            raise self._failure("worker-over")
+        self._number += 1
+        doing = f"{verb} {arguments['sample']}" if "sample" in arguments else verb
+        try:
+            self._child.send(json.dumps({"number": self._number, "do": verb, **arguments}))
+        except ChildDied as error:
+            raise self._died(doing) from error
+        answer = self._answer(doing)
+        if answer.get("number") != self._number:
+            raise self.nonsense(json.dumps(answer))
+        if "error" in answer:
+            raise self._reported(answer["error"])
+        if not isinstance(answer.get("ok"), dict):
+            raise self.nonsense(json.dumps(answer))
+        result: Mapping[str, Any] = answer["ok"]
+        return result
+
+    def items(self, answer: Mapping[str, Any], key: str) -> list[Any]:
+        """A list in an answer."""
+        found = answer.get(key)
+        if not isinstance(found, list):
+            raise self.nonsense(json.dumps(answer))
+        return found
+
+    def entries(self, answer: Mapping[str, Any], key: str) -> dict[str, Any]:
+        """An object in an answer."""
+        found = answer.get(key)
+        if not isinstance(found, dict):
+            raise self.nonsense(json.dumps(answer))
+        return found
+
+    def integer(self, answer: Mapping[str, Any], key: str) -> int:
+        """A whole number in an answer, 0 where it is absent."""
+        found = answer.get(key, 0)
+        if not isinstance(found, int):
+            raise self.nonsense(json.dumps(answer))
+        return found
+
+    def spec(self, entry: object) -> TensorSpec:
+        """One input as the worker describes it."""
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            raise self.nonsense(json.dumps(entry))
+        shape = entry.get("shape")
+        fixed = None if shape is None else tuple(None if n is None else int(n) for n in shape)
+        return TensorSpec(entry["name"], str(entry.get("dtype") or ""), fixed)
+
+    def nonsense(self, found: str) -> BackendError:
+        """What it wrote is no answer."""
+        return self._given_up("worker-nonsense", found=found[:SHOWN_CHARACTERS])
+
+    def _answer(self, doing: str) -> dict[str, Any]:
+        try:
+            line = self._child.receive(self._call.seconds)
+        except ChildDied as error:
+            raise self._died(doing) from error
+        except ChildSilent as error:
+            raise self._given_up("worker-silent", doing=doing, seconds=self._call.seconds) from error
+        try:
+            answer = json.loads(line)
+        except ValueError as error:
+            raise self.nonsense(line) from error
+        if not isinstance(answer, dict):
+            raise self.nonsense(line)
+        return answer
+
+    def _died(self, doing: str) -> BackendError:
+        self._over = True
+        tail = self._child.last_words()
+        code = self._child.close()
+        return BackendError(
+            message("worker-died", doing=doing, exit_code=code, tail=tail, stage=self.stage, command=self._command)
+        )
+
+    def _given_up(self, code: str, **params: Param) -> BackendError:
+        """A worker that no longer keeps to the protocol is ended at once."""
+        self._over = True
+        failure = self._failure(code, **params)
+        self._child.terminate()
+        return failure
+
+    def _failure(self, code: str, **params: Param) -> BackendError:
+        tail = self._child.last_words()
+        return BackendError(message(code, tail=tail, stage=self.stage, command=self._command, **params))
+
+    @property
+    def _command(self) -> str:
+        return " ".join(self._call.interpreter)
+
+    def _reported(self, problem: object) -> DriftgateError:
+        """What the worker itself says of a failure."""
+        if (
+            not isinstance(problem, dict)
+            or problem.get("kind") not in KINDS
+            or not isinstance(problem.get("code"), str)
+        ):
+            return self.nonsense(json.dumps(problem))
+        params: dict[str, Param] = {
+            str(name): tuple(str(item) for item in value) if isinstance(value, list) else value
+            for name, value in self.entries(problem, "params").items()
+            if isinstance(value, (str, int, float, list))
+        }
+        given = {"command": self._command, "tail": self._child.last_words(), **params, "stage": self.stage}
+        return KINDS[problem["kind"]](Message(problem["code"], tuple(sorted(given.items()))))

@@ -1,0 +1,230 @@
+"""Runs ONNX models with ONNX Runtime, by default on the CPU and with no graph optimisation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+import numpy as np
+import onnxruntime as ort  # type: ignore[import-untyped]
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_state  # type: ignore[import-untyped]
+
+from driftgate.backends.artifactfiles import files_digest
+from driftgate.backends.feeds import check_feeds
+from driftgate.backends.onnxfile import OnnxFile, read_onnx
+from driftgate.backends.processor import processor
+from driftgate.domain.runs import Environment
+from driftgate.domain.tensors import Signature, TensorSpec
+from driftgate.errors import ArtifactError, BackendError, ConfigError, LoadRefused
+from driftgate.messages.message import Message, message
+from driftgate.sessions import Artifact, Tensor, Tensors
+
+LEVELS = {
+    "disabled": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+DEFAULT_LEVEL = "disabled"
+DEFAULT_PROVIDER = "CPUExecutionProvider"
+DEFAULT_THREADS = 1
+
+#: ONNX Runtime's names of element types that numpy has, and numpy's.
+DTYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(bool)": "bool",
+    **{f"tensor({kind}{bits})": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+}
+
+_SILENT = 4
+_EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
+_SPINNING = "session.intra_op.allow_spinning"
+_ORT_ERRORS: tuple[type[Exception], ...] = (
+    *(kind for kind in vars(ort_state).values() if isinstance(kind, type) and issubclass(kind, Exception)),
+    RuntimeError,
+    ValueError,
+)
+#: How ONNX Runtime names the node and operator it stumbles over.
+_CULPRITS = (
+    re.compile(r'In Node, \("(?P<node>[^"]*)", (?P<operator>\w+),'),
+    re.compile(r"Node \((?P<node>[^)]*)\) Op \((?P<operator>\w+)\)"),
+    re.compile(r"Could not find an implementation for (?P<operator>\w+)\(\d+\) node with name '(?P<node>[^']*)'"),
+    re.compile(r"of operator \((?P<operator>\w+)\) in node \((?P<node>[^)]*)\)"),
+    re.compile(r"while running (?P<operator>\w+) node\. Name:'(?P<node>[^']*)'"),
+    re.compile(r"Fatal error: (?P<operator>[\w.:]+)\(-?\d+\) is not a registered function/op(?P<node>)"),
+)
+_PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+
+
+class OnnxRuntimeBackend:
+    """Options: `level` (a key of LEVELS), `threads`, `provider`, `custom_ops` (libraries with operators)."""
+
+    needs_feeds = True
+
+    def digest(self, artifact: Artifact) -> str:
+        """SHA-256 over the model, its external data and its operator libraries."""
+        libraries = _libraries(artifact.options)
+        named = ((f"custom-op {number}", library) for number, library in enumerate(libraries))
+        return files_digest((*_model(artifact).parts(), *named))
+
+    def open(self, artifact: Artifact, taps: Sequence[str] = ()) -> OnnxRuntimeSession:
+        """Load the model by its path; with taps, load a copy in memory that has further outputs.
+
+        External data is found in the model's folder either way, and nothing is written to it.
+        """
+        options = artifact.options
+        provider = str(options.get("provider", DEFAULT_PROVIDER))
+        available = tuple(ort.get_available_providers())
+        if provider not in available:
+            raise BackendError(message("ort-provider", stage=artifact.stage, provider=provider, available=available))
+        file = _model(artifact)
+        file.parts()
+        if not _libraries(options):
+            file.check_operators()
+        session = _load(artifact, file, taps)
+        if provider not in session.get_providers():
+            raise BackendError(message("ort-provider-failed", stage=artifact.stage, provider=provider))
+        return OnnxRuntimeSession(session, artifact, file)
+
+
+class OnnxRuntimeSession:
+    """One loaded model. Outputs that are no tensors of numbers are left out, and a note says so."""
+
+    def __init__(self, session: ort.InferenceSession, artifact: Artifact, file: OnnxFile) -> None:
+        outputs = session.get_outputs()
+        steps, ranked = file.steps(output.name for output in outputs), file.ranked()
+        odd = tuple(output.name for output in outputs if output.type not in DTYPES)
+        self._session: ort.InferenceSession | None = session
+        self._artifact = artifact
+        self._signature = Signature(
+            tuple(_spec(value, ranked) for value in session.get_inputs()),
+            tuple(_spec(value, ranked, steps.get(value.name)) for value in outputs if value.type in DTYPES),
+        )
+        self._notes = (message("ort-odd-outputs", stage=artifact.stage, outputs=odd),) if odd else ()
+        self._environment = _environment(artifact.options)
+
+    @property
+    def signature(self) -> Signature:
+        """Inputs and outputs, those of taps last; dtype is ONNX Runtime's own name where numpy has none."""
+        return self._signature
+
+    @property
+    def environment(self) -> Environment:
+        """Provider, level, threads, processor and versions."""
+        return self._environment
+
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """Names outputs that were left out."""
+        return self._notes
+
+    def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
+        """Run the model once."""
+        said = {"stage": self._artifact.stage, "sample": sample}
+        if self._session is None:
+            raise BackendError(message("session-closed", **said))
+        check_feeds(feeds, self._signature.inputs, **said)
+        names = [output.name for output in self._signature.outputs]
+        given = {name: np.ascontiguousarray(feed).reshape(feed.shape) for name, feed in feeds.items()}
+        try:
+            made = cast("list[Tensor]", self._session.run(names, given))
+        except _ORT_ERRORS as error:
+            raise BackendError(message("ort-run", reason=_reason(error), **_culprit(error), **said)) from error
+        return dict(zip(names, made, strict=True))
+
+    def __enter__(self) -> OnnxRuntimeSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session = None
+
+
+def _model(artifact: Artifact) -> OnnxFile:
+    if artifact.path is None:
+        raise ArtifactError(message("artifact-no-path", stage=artifact.stage, backend=artifact.backend))
+    return read_onnx(artifact.path)
+
+
+def _libraries(options: Mapping[str, Any]) -> tuple[Path, ...]:
+    return tuple(Path(library) for library in options.get("custom_ops", ()))
+
+
+def _load(artifact: Artifact, file: OnnxFile, taps: Sequence[str]) -> ort.InferenceSession:
+    options = _session_options(artifact)
+    model: str | bytes = str(file.path.absolute())
+    if taps:
+        model = file.tapped(taps)
+        options.add_session_config_entry(_EXTERNAL_FOLDER, str(file.folder))
+    provider = str(artifact.options.get("provider", DEFAULT_PROVIDER))
+    try:
+        session = ort.InferenceSession(model, options, providers=[provider], enable_fallback=0)
+    except _ORT_ERRORS as error:
+        said = {"stage": artifact.stage, "path": str(file.path), "reason": _reason(error)}
+        culprit = _culprit(error)
+        if culprit["operator"]:
+            raise LoadRefused(message("ort-refused-node", **culprit, **said)) from error
+        raise LoadRefused(message("ort-refused", **said)) from error
+    return session
+
+
+def _session_options(artifact: Artifact) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.log_severity_level = _SILENT
+    options.graph_optimization_level = _level(artifact)
+    options.intra_op_num_threads = int(artifact.options.get("threads", DEFAULT_THREADS))
+    options.inter_op_num_threads = 1
+    options.use_deterministic_compute = True
+    options.add_session_config_entry(_SPINNING, "0")
+    for library in _libraries(artifact.options):
+        said = {"stage": artifact.stage, "path": str(library)}
+        if not library.is_file():
+            raise ArtifactError(message("artifact-missing", path=str(library)))
+        try:
+            options.register_custom_ops_library(str(library))
+        except _ORT_ERRORS as error:
+            raise BackendError(message("ort-library", reason=_reason(error), **said)) from error
+    return options
+
+
+def _level(artifact: Artifact) -> ort.GraphOptimizationLevel:
+    level = str(artifact.options.get("level", DEFAULT_LEVEL))
+    if level not in LEVELS:
+        raise ConfigError(message("ort-level", stage=artifact.stage, level=level, known=tuple(LEVELS)))
+    return LEVELS[level]
+
+
+def _environment(options: Mapping[str, Any]) -> Environment:
+    return Environment(
+        provider=str(options.get("provider", DEFAULT_PROVIDER)),
+        level=str(options.get("level", DEFAULT_LEVEL)),
+        threads=int(options.get("threads", DEFAULT_THREADS)),
+        cpu=processor(),
+        versions=(("numpy", np.__version__), ("onnxruntime", ort.__version__)),
+    )
+
+
+def _spec(value: ort.NodeArg, ranked: Collection[str], step: float | None = None) -> TensorSpec:
+    """ONNX Runtime shows an unknown rank like that of a scalar; the file knows which it is."""
+    shape = tuple(length if isinstance(length, int) and length >= 0 else None for length in value.shape)
+    known = bool(shape) or value.name in ranked
+    return TensorSpec(value.name, DTYPES.get(value.type, value.type), shape if known else None, step=step)
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what ONNX Runtime says, without its prefix."""
+    lines = _PREFIX.sub("", str(error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _culprit(error: Exception) -> dict[str, str]:
+    for pattern in _CULPRITS:
+        if found := pattern.search(str(error)):
+            return {"node": found["node"], "operator": found["operator"]}
+    return {"node": "", "operator": ""}

@@ -1,0 +1,225 @@
+"""The worker that runs PyTorch modules and TorchScript; see backends/foreign.py for the protocol.
+
+Standard library, numpy and torch only, and Python 3.8: it runs under the user's own interpreter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pickle
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple  # noqa: UP035
+
+from worker_protocol import Failure, Infer, reason, serve  # type: ignore[import-not-found]
+
+SEED = 0
+UNNAMED_OUTPUT = "output"
+#: Floating types that numpy has as well; others are sent as float32, which holds them exactly.
+SHARED_FLOATS = ("torch.float16", "torch.float32", "torch.float64")
+
+# What torch gives has no types here: the worker's stack is not ours.
+Torch = Any
+Module = Any
+Value = Any
+
+Inputs = List[Dict[str, Any]]  # noqa: UP006
+#: What each tapped module returned, call by call, flattened.
+Recorded = Dict[str, List[List[Tuple[str, Any]]]]  # noqa: UP006
+
+
+def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[str, Any], Infer]:
+    """Load a module in eval mode, on its device, with everything off that makes numbers vary."""
+    torch = importlib.import_module("torch")
+    settle(torch, request)
+    device = device_of(torch, request["device"])
+    scripted = request.get("path")
+    module = load_script(torch, scripted, device) if scripted else load_module(torch, request)
+    module = module.to(device).eval()
+    inputs = script_inputs(module) if scripted else module_inputs(module)
+    if taps and scripted:
+        raise Failure("tool", "torchscript-taps", taps=list(taps))
+    recorded = tap(torch, module, taps)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    answer = {
+        "inputs": inputs,
+        "provider": f"{device} {name}".strip(),
+        "level": "torchscript" if scripted else "eager",
+        "threads": torch.get_num_threads(),
+    }
+
+    def infer(feeds: dict[str, Any]) -> Mapping[str, Any]:
+        for calls in recorded.values():
+            calls.clear()
+        given = {key: torch.from_numpy(feed).to(device) for key, feed in feeds.items()}
+        torch.manual_seed(SEED)
+        with torch.no_grad():
+            result = call(module, inputs, given)
+            tensors = [*flat(torch, result, "")]
+        silent = [name for name, calls in recorded.items() if not calls]
+        if silent:
+            raise Failure("tool", "torch-tap-silent", taps=silent)
+        tensors.extend(entry for calls in recorded.values() for entries in calls for entry in entries)
+        outputs: dict[str, Any] = {}
+        for key, array in tensors:
+            if key in outputs:
+                raise Failure("tool", "torch-output-twice", output=key)
+            outputs[key] = array
+        return outputs
+
+    return answer, infer
+
+
+def settle(torch: Torch, request: Mapping[str, Any]) -> None:
+    """Threads as asked for; TF32, cuDNN's search and random numbers held still."""
+    torch.set_num_threads(request["threads"])
+    torch.manual_seed(SEED)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+
+
+def device_of(torch: Torch, name: str) -> Value:
+    """The device, proven by a tensor on it."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise Failure("tool", "torch-device", device=name, reason=reason(error)) from error
+    return device
+
+
+def load_script(torch: Torch, path: str, device: Value) -> Module:
+    """A TorchScript file."""
+    try:
+        return torch.jit.load(path, map_location=device)
+    except (RuntimeError, ValueError) as error:
+        raise Failure("refused", "torchscript-refused", path=path, reason=reason(error)) from error
+
+
+def load_module(torch: Torch, request: Mapping[str, Any]) -> Module:
+    """What `module:function` returns, with the weights loaded into it."""
+    sys.path[:0] = request["search_path"]
+    target, _, function = request["load"].partition(":")
+    try:
+        made = getattr(importlib.import_module(target), function)()
+    except (Exception, SystemExit) as error:  # all of this is the user's code
+        raise Failure("artifact", "torch-load-raised", load=request["load"], reason=reason(error)) from error
+    if not isinstance(made, torch.nn.Module):
+        raise Failure("artifact", "torch-load-type", load=request["load"], found=type(made).__name__)
+    if request.get("weights"):
+        load_weights(torch, made, request["weights"])
+    return made
+
+
+def load_weights(torch: Torch, module: Module, path: str) -> None:
+    """A state dict, or a checkpoint with one under `state_dict`; every key must have its counterpart."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise Failure("artifact", "torch-weights-pickled", path=path, reason=reason(error)) from error
+    except (RuntimeError, EOFError, OSError, ValueError) as error:
+        raise Failure("artifact", "torch-weights-damaged", path=path, reason=reason(error)) from error
+    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
+        state = state["state_dict"]
+    if not isinstance(state, Mapping):
+        raise Failure("artifact", "torch-weights-damaged", path=path, reason=type(state).__name__)
+    try:
+        keys = module.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        lines = [line.strip() for line in str(error).splitlines()]
+        raise Failure("artifact", "torch-weights-shapes", path=path, mismatches=lines[1:] or lines) from error
+    if keys.missing_keys or keys.unexpected_keys:
+        raise Failure(
+            *("artifact", "torch-weights-keys"),
+            path=path,
+            missing=list(keys.missing_keys) or ["-"],
+            unexpected=list(keys.unexpected_keys) or ["-"],
+        )
+
+
+def module_inputs(module: Module) -> Inputs:
+    """The parameters of `forward`; those with a default may stay away."""
+    inputs: Inputs = []
+    for parameter in inspect.signature(module.forward).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise Failure("artifact", "torch-inputs-unnamed", parameter=parameter.name)
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            optional = parameter.default is not parameter.empty
+            positional = parameter.kind is not parameter.KEYWORD_ONLY
+            inputs.append({"name": parameter.name, "optional": optional, "positional": positional})
+    return inputs
+
+
+def script_inputs(module: Module) -> Inputs:
+    """The arguments of a script's `forward`, without itself."""
+    arguments = module.forward.schema.arguments[1:]
+    return [{"name": a.name, "optional": a.has_default_value(), "positional": not a.kwarg_only} for a in arguments]
+
+
+def call(module: Module, inputs: Inputs, given: Mapping[str, Any]) -> Value:
+    """Required inputs by position, because their names may be for positions only; the rest by name."""
+    places = [entry["name"] for entry in inputs if entry["positional"] and not entry["optional"]]
+    named = {key: tensor for key, tensor in given.items() if key not in places}
+    return module(*(given[name] for name in places), **named)
+
+
+def flat(torch: Torch, value: Value, prefix: str) -> Iterator[tuple[str, Any]]:
+    """The tensors of a result as numpy arrays: `output`, `output.0`, or the keys of a dict, nested with dots."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, Mapping):
+        value = vars(value)
+    if isinstance(value, torch.Tensor):
+        yield prefix or UNNAMED_OUTPUT, array_of(torch, value)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from flat(torch, item, f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(value, (tuple, list)):
+        for position, item in enumerate(value):
+            yield from flat(torch, item, f"{prefix or UNNAMED_OUTPUT}.{position}")
+    elif isinstance(value, (bool, int, float)):
+        yield prefix or UNNAMED_OUTPUT, array_of(torch, torch.tensor(value))
+    elif value is not None:
+        raise Failure("tool", "torch-output-type", output=prefix or UNNAMED_OUTPUT, found=type(value).__name__)
+
+
+def array_of(torch: Torch, tensor: Value) -> Value:
+    """A copy in host memory, in a type that numpy has."""
+    tensor = tensor.detach()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.is_floating_point() and str(tensor.dtype) not in SHARED_FLOATS:
+        tensor = tensor.float()
+    return tensor.cpu().contiguous().clone().numpy()
+
+
+def tap(torch: Torch, module: Module, names: Sequence[str]) -> Recorded:
+    """Record what the named modules return, at once, because a later operator may work in place.
+
+    The second call of a module within one forward is `name@2`, and so on.
+    """
+    modules = dict(module.named_modules())
+    unknown = [name for name in names if not name or name not in modules]
+    if unknown:
+        raise Failure("tool", "torch-tap-unknown", taps=unknown)
+
+    def hook(name: str) -> Callable[[Any, Any, Any], None]:
+        def keep(_module: Module, _arguments: Value, result: Value) -> None:
+            calls = recorded[name]
+            calls.append([*flat(torch, result, f"{name}@{len(calls) + 1}" if calls else name)])
+
+        return keep
+
+    recorded: Recorded = {name: [] for name in names}
+    for name in recorded:
+        modules[name].register_forward_hook(hook(name))
+    return recorded
+
+
+if __name__ == "__main__":
+    sys.exit(serve(["torch"], open_artifact))

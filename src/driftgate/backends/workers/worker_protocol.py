@@ -1,0 +1,100 @@
+"""The worker's side of the protocol of backends/foreign.py; it is copied beside a worker and imported by it first.
+
+Standard library and numpy only, and Python 3.8: it runs under foreign interpreters.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import platform
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Callable, Dict, Mapping, Sequence, TextIO, Tuple  # noqa: UP035
+
+PROTOCOL = 1
+FOLDER = Path(__file__).resolve().parent
+
+#: A function from feeds to outputs, all of them numpy arrays.
+Infer = Callable[[Dict[str, Any]], Mapping[str, Any]]  # noqa: UP006
+#: A function from a request and the names of taps to the answer to `open` and what answers `infer`.
+Open = Callable[[Dict[str, Any], Sequence[str]], Tuple[Dict[str, Any], Infer]]  # noqa: UP006
+
+
+class Failure(Exception):
+    """A failure with a code; `kind` is artifact, refused, sample or tool."""
+
+    def __init__(self, kind: str, code: str, **params: object) -> None:
+        super().__init__(code)
+        self.report = {"kind": kind, "code": code, "params": params}
+
+
+def take_channels() -> tuple[TextIO, TextIO]:
+    """Keep stdin and stdout for the protocol: whoever prints from now on prints to stderr, whoever reads gets
+    nothing."""
+    commands = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return commands, answers
+
+
+def serve(packages: Sequence[str], open_artifact: Open) -> int:
+    """Greet with the versions of `packages`, then answer commands until stdin ends; returns the exit code."""
+    commands, answers = take_channels()
+    sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != FOLDER]
+    versions = {"python": platform.python_version()}
+    for package in ("numpy", *packages):
+        try:
+            versions[package] = str(importlib.import_module(package).__version__)
+        except ImportError as error:
+            missing = Failure("tool", "worker-package", package=package, reason=str(error))
+            _say(answers, {"protocol": PROTOCOL, "error": missing.report})
+            return 1
+    _say(answers, {"protocol": PROTOCOL, "versions": versions})
+    infer = None
+    for line in commands:
+        command = json.loads(line)
+        try:
+            if command["do"] == "open":
+                answer, infer = open_artifact(command["request"], command["taps"])
+            else:
+                answer = _infer(infer, command)
+            _say(answers, {"number": command["number"], "ok": answer})
+        except Failure as failure:
+            traceback.print_exc()
+            _say(answers, {"number": command["number"], "error": failure.report})
+        except (Exception, SystemExit) as error:  # the user's code and foreign stacks raise whatever they like
+            traceback.print_exc()
+            raised = Failure("tool", "worker-raised", doing=command["do"], reason=reason(error))
+            _say(answers, {"number": command["number"], "error": raised.report})
+    return 0
+
+
+def reason(error: BaseException) -> str:
+    """Type and first line of an exception."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _infer(infer: Infer | None, command: Mapping[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    if infer is None:
+        raise Failure("tool", "worker-raised", doing="infer", reason="nothing is open")
+    feeds = {name: np.load(FOLDER / file, allow_pickle=False) for name, file in command["feeds"].items()}
+    files = {}
+    for position, (name, array) in enumerate(infer(feeds).items()):
+        files[name] = f"out-{position}.npy"
+        np.save(FOLDER / files[name], array, allow_pickle=False)
+    return {"outputs": files}
+
+
+def _say(answers: TextIO, answer: Mapping[str, Any]) -> None:
+    sys.stderr.flush()
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()

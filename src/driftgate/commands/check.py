@@ -1,0 +1,40 @@
+"""`driftgate check`: the whole chain of every subject, the table, the reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from driftgate.commands.checking import check
+from driftgate.commands.speaking import LogText, guarded, verbose_option
+from driftgate.demo.build import build
+
+DEMO = "demo"
+
+
+@click.command("check")
+@click.option("-c", "--config", default="driftgate.yaml", help="The configuration; demo or demo:FAULT for the demo.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("driftgate-out"), help="Folder for the reports.")
+@click.option("--subject", "subjects", multiple=True, help="Only this subject; may be repeated.")
+@click.option("--policy", help="The policy to judge by.")
+@click.option("--profile", help="The subset of samples to use.")
+@click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
+@verbose_option
+@guarded
+def command(
+    config: str,
+    out: Path,
+    subjects: tuple[str, ...],
+    policy: str | None,
+    profile: str | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Run the chain of every subject, find the first stage that changed, and write the reports."""
+    log_text = LogText(verbose=verbose)
+    name, _, fault = config.partition(":")
+    path = Path(config)
+    if name == DEMO and not path.exists():
+        path = build(out / "project", fault or None)
+    return check(path, out, subjects=subjects, policy=policy, profile=profile, as_json=as_json, log_text=log_text)

@@ -1,0 +1,25 @@
+"""`driftgate demo`: the embedded network, healthy or with a planted fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from driftgate.commands.checking import check
+from driftgate.commands.speaking import LogText, guarded, verbose_option
+from driftgate.demo.build import build
+
+
+@click.command("demo")
+@click.option("--fault", help="Plant a fault: input-scale, optimizer-fold, calibration-range, board-padding, …")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("demo-out"), help="Folder for project and reports."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
+@verbose_option
+@guarded
+def command(fault: str | None, out: Path, as_json: bool, verbose: bool) -> int:
+    """Check a small network that comes with driftgate, through all stages; needs no board and no torch."""
+    log_text = LogText(verbose=verbose)
+    return check(build(out / "project", fault), out, as_json=as_json, log_text=log_text)

@@ -1,0 +1,125 @@
+"""How verbs speak: consoles, progress, the log, errors and exit codes."""
+
+from __future__ import annotations
+
+import functools
+import io
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from driftgate.errors import DriftgateError
+from driftgate.escaping.terminal import block, inert
+from driftgate.messages.message import Message, message
+from driftgate.messages.text import text
+from driftgate.pipeline import Progress as Advance
+
+EXIT_ERROR = 2
+LOG = logging.getLogger("driftgate")
+_FORMAT = "%(asctime)s %(levelname)s %(message)s"
+
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Tell on stderr what is being done.")
+
+
+def stdout() -> Console:
+    """Where results go."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def stderr() -> Console:
+    """Where everything else goes."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(said: Message) -> str:
+    """A message for a terminal."""
+    return text(said, quote=inert)
+
+
+@contextmanager
+def progress(title: Message) -> Iterator[Advance]:
+    """A bar on a terminal, nothing elsewhere; call what it yields with (done, total)."""
+    console = stderr()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(say(title), total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield advance
+
+
+class LogText:
+    """The log of this command, kept until there is a folder to put it in."""
+
+    def __init__(self, *, verbose: bool) -> None:
+        self._stream = io.StringIO()
+        LOG.setLevel(logging.DEBUG)
+        LOG.propagate = False
+        LOG.handlers.clear()
+        streams = (self._stream, sys.stderr) if verbose else (self._stream,)
+        for stream in streams:
+            handler = logging.StreamHandler(stream)
+            handler.setFormatter(logging.Formatter(_FORMAT))
+            LOG.addHandler(handler)
+
+    def content(self) -> bytes:
+        """driftgate.log so far."""
+        return self._stream.getvalue().encode("utf-8", "backslashreplace")
+
+
+def log(said: Message) -> None:
+    """One line of the log."""
+    LOG.info("%s", block(text(said)))
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """SIGTERM ends the work as Ctrl-C does: what there is gets written."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def guarded(verb: Callable[..., int]) -> Callable[..., None]:
+    """Turns a verb's return value into the exit code, and errors into sentences on stderr with exit code 2."""
+
+    @functools.wraps(verb)
+    def run(**options: object) -> None:
+        try:
+            code = verb(**options)
+        except DriftgateError as error:
+            for problem in error.problems:
+                _complain(problem)
+            code = EXIT_ERROR
+        except KeyboardInterrupt:
+            _complain(message("stopped"))
+            code = EXIT_ERROR
+        except BrokenPipeError:
+            code = EXIT_ERROR
+        except Exception as error:
+            LOG.debug("internal error", exc_info=True)
+            _complain(message("internal-error", kind=type(error).__name__, reason=str(error)))
+            code = EXIT_ERROR
+        sys.exit(code)
+
+    return run
+
+
+def _complain(problem: Message) -> None:
+    LOG.error("%s", block(text(problem)))
+    stderr().print(f"driftgate: {say(problem)}", markup=False, style="red")

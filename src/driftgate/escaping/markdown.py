@@ -1,0 +1,107 @@
+"""Foreign text in GitHub's Markdown: code spans, fenced blocks and prose that cannot become markup or a mention."""
+
+from __future__ import annotations
+
+import re
+
+from driftgate.escaping.characters import lines, one_line, shortened
+from driftgate.messages.message import Message
+from driftgate.messages.text import text
+
+LIMIT = 120  # characters of a code span
+BLOCK_LIMIT = 8000  # characters of a fenced block
+
+_BACKTICKS = re.compile("`+")
+_MARKUP = re.compile(r"[\\`*_\[\]|~$]")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_LINKING = re.compile(r"@|(?i:gh-|www)(?=[\d.])|(?<=:)(?=//)|#(?=\d)")
+_KEPT = re.compile("\ue000(\\d+)\ue001")
+
+
+class Markdown(str):
+    """Text that is ready for a Markdown document; anything else is escaped before it is written."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """The mark by which Jinja knows text that is not to be escaped again, also out of macros."""
+        return self
+
+
+def _short(text: str) -> str:
+    return shortened(one_line(text), LIMIT)
+
+
+def _fence(text: str, shortest: int) -> str:
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    return "`" * max(shortest, longest + 1)
+
+
+def code(text: str, limit: int = LIMIT) -> Markdown:
+    """A code span, in which GitHub neither links, mentions nor formats; outside of tables."""
+    shown = shortened(one_line(text), limit) or " "
+    fence = _fence(shown, 1)
+    padded = shown.strip(" ") and (shown[0] in " `" or shown[-1] in " `")
+    return Markdown(f"{fence} {shown} {fence}" if padded else f"{fence}{shown}{fence}")
+
+
+def cell(text: str, limit: int = LIMIT) -> Markdown:
+    """A code span within a table, where a bare `|` would end the cell even in code."""
+    return Markdown(code(text, limit).replace("|", "\\|"))
+
+
+def fenced(text: str, limit: int = BLOCK_LIMIT) -> Markdown:
+    """A fenced block that nothing in the text can close; cut at a line's end where possible."""
+    shown = lines(text)
+    if len(shown) > limit:
+        kept = shown[:limit]
+        shown = (kept[: kept.rfind("\n")] if "\n" in kept else kept) + "\n…"
+    fence = _fence(shown, 3)
+    return Markdown(f"{fence}text\n{shown}\n{fence}")
+
+
+def plain(text: str) -> Markdown:
+    """Text within a line that stays text: no markup, HTML, mention, reference or link; in and outside of tables."""
+    entities = "".join(_ENTITIES.get(character, character) for character in one_line(text))
+    broken = _LINKING.sub(lambda match: f"{match[0]}\ue002", entities)
+    return Markdown(_MARKUP.sub(r"\\\g<0>", broken).replace("\ue002", "&#8203;"))
+
+
+def prose(message: Message, *, table: bool = False) -> Markdown:
+    """The sentence of a message as text, its foreign parameters as code spans."""
+    kept: list[str] = []
+
+    def keep(value: str) -> str:
+        kept.append(cell(value) if table else code(value))
+        return f"\ue000{len(kept) - 1}\ue001"
+
+    def kept_at(match: re.Match[str]) -> str:
+        index = int(match[1][:9])
+        return kept[index] if index < len(kept) else ""
+
+    return Markdown(_KEPT.sub(kept_at, plain(text(message, keep))))
+
+
+def titled(message: Message) -> Markdown:
+    """The sentence of a message whose parameters are titles: text throughout, no code spans."""
+    return plain(text(message, _short))
+
+
+def finished(value: object) -> Markdown:
+    """What a template may print: Markdown as it is, a message as its sentence, numbers, any other string as text."""
+    if hasattr(value, "__html__"):
+        return Markdown(value)
+    if isinstance(value, Message):
+        return prose(value, table=True)
+    return plain(_short(str(value)))
+
+
+def html(text: str, limit: int = LIMIT) -> Markdown:
+    """Text within a line of raw HTML, such as the visible line of a folded part."""
+    entities = "".join(_ENTITIES.get(character, character) for character in shortened(one_line(text), limit))
+    return Markdown(_LINKING.sub(r"\g<0>&#8203;", entities).replace('"', "&quot;"))
+
+
+def html_titled(message: Message) -> Markdown:
+    """The sentence of a message within a line of raw HTML."""
+    return html(text(message, _short), BLOCK_LIMIT)

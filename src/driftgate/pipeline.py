@@ -1,0 +1,334 @@
+"""Capturing facts: one leg runs its stages over its samples, each artifact once a sample, and measures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from driftgate.backends.registry import backend
+from driftgate.backends.stateful import StatefulSession
+from driftgate.domain.chain import FeedKind
+from driftgate.domain.facts import Facts, Problem, merge
+from driftgate.domain.plan import Leg, ScoreSpec
+from driftgate.domain.runs import Environment, Run, RunOutcome, run_id
+from driftgate.domain.scores import ScoreRecords
+from driftgate.domain.tensors import Quantization
+from driftgate.errors import ArtifactError, BackendError, ConfigError, DriftgateError, LoadRefused, SampleError
+from driftgate.messages.message import Message, message
+from driftgate.numerics.alignment import dequantised
+from driftgate.numerics.comparator import Comparator
+from driftgate.numerics.outputs import plan_feeds
+from driftgate.plan import Job
+from driftgate.scoring.scorer import SCORERS
+from driftgate.sessions import Artifact, Session, Tensor
+
+STAGE_ERRORS = (ArtifactError, BackendError, ConfigError, SampleError)
+
+
+class Progress(Protocol):
+    """Told after each sample how many are done, of how many."""
+
+    def __call__(self, done: int, total: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a leg brought home; `interrupted` where it was told to stop before its end."""
+
+    facts: Facts
+    interrupted: bool = False
+
+
+@dataclass(slots=True)
+class _Runner:
+    """One stage at work: its session while it lives, and what has become of it."""
+
+    stage: str
+    artifact: Artifact
+    digest: str
+    feeds: FeedKind
+    needs_feeds: bool
+    session: Session | None = None
+    environment: Environment | None = None
+    optional: tuple[str, ...] = ()
+    inputs: tuple[tuple[str, str], ...] | None = None
+    done: int = 0
+    seconds: float = 0.0
+    outcome: RunOutcome = RunOutcome.PASSED
+    reason: Message | None = None
+    notes: list[Message] = field(default_factory=list)
+
+    @property
+    def run(self) -> str:
+        """The id of this run; a stage that never opened has no environment in it."""
+        return run_id(self.stage, self.digest, self.environment.id if self.environment else "")
+
+    def fail(self, error: DriftgateError) -> None:
+        """The stage is over; the others go on."""
+        self.outcome = RunOutcome.REFUSED if isinstance(error, LoadRefused) else RunOutcome.ERROR
+        self.reason = error.problems[0]
+        self.notes.extend(error.problems[1:])
+        self.session = None
+
+
+def capture(
+    job: Job,
+    leg: Leg,
+    *,
+    progress: Progress | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Capture:
+    """Run a leg and return its facts, which hold what there is even if it was interrupted.
+
+    A stage that breaks takes only its own links with it. Raises SampleError where the data set itself is
+    wrong: a sample that changed or cannot be read, or a feed that no stage takes.
+    """
+    plan = job.plan
+    chain_order = [stage.name for stage in plan.chain.stages]
+    by_stage = {artifact.stage: artifact for artifact in job.artifacts}
+    digests = {artifact.stage: artifact.digest for artifact in plan.artifacts}
+    interrupted = False
+    with ExitStack() as stack:
+        runners: dict[str, _Runner] = {}
+        comparators: dict[str, Comparator] = {}
+        scorers: list[_ScoreTrack] = []
+        try:
+            for stage in sorted(leg.stages, key=chain_order.index):
+                runners[stage] = _open(job, by_stage[stage], digests[stage], stack, clock)
+            comparators = _comparators(job, runners)
+            scorers = [_ScoreTrack(spec, runner, job) for spec in plan.scores for runner in runners.values()]
+            _run_samples(job, leg, runners, comparators, scorers, progress, clock)
+        except KeyboardInterrupt:
+            interrupted = True
+    for runner in runners.values():
+        if interrupted and runner.outcome is RunOutcome.PASSED:
+            runner.outcome, runner.reason = RunOutcome.PARTIAL, message("interrupted", done=runner.done)
+    facts = Facts(
+        plan=plan,
+        runs=tuple(_run(runner, leg) for runner in runners.values()),
+        environments=tuple({r.environment.id: r.environment for r in runners.values() if r.environment}.values()),
+        measurements=tuple(
+            measurement
+            for link in plan.links
+            if link.name in comparators
+            for measurement in comparators[link.name].measurements(
+                runners[link.reference].run, runners[link.candidate].run
+            )
+        ),
+        scores=tuple(records for track in scorers if (records := track.records()) is not None),
+        problems=tuple(
+            [problem for comparator in comparators.values() for problem in comparator.problems]
+            + [problem for track in scorers for problem in track.problems]
+        ),
+    )
+    return Capture(merge([facts]), interrupted)
+
+
+def _open(job: Job, artifact: Artifact, digest: str, stack: ExitStack, clock: Callable[[], float]) -> _Runner:
+    stage = job.plan.chain.stage(artifact.stage)
+    started = clock()
+    runner = _Runner(artifact.stage, artifact, digest, stage.feeds, needs_feeds=True)
+    try:
+        runs_it = backend(artifact.backend)
+        runner.needs_feeds = runs_it.needs_feeds
+        session = stack.enter_context(runs_it.open(artifact))
+        if job.state and runner.needs_feeds:
+            remembering = stack.enter_context(StatefulSession(session, job.state, stage=artifact.stage))
+            runner.optional = remembering.optional_inputs
+            session = remembering
+        runner.session = session
+        runner.environment = session.environment
+        runner.notes.extend(session.notes)
+    except STAGE_ERRORS as error:
+        runner.fail(error)
+    if runner.needs_feeds and stage.feeds is FeedKind.RUNTIME and job.data.runtime is None:
+        runner.notes.append(message("runtime-from-raw", stage=runner.stage))
+        runner.feeds = FeedKind.RAW
+    runner.seconds += clock() - started
+    return runner
+
+
+def _comparators(job: Job, runners: Mapping[str, _Runner]) -> dict[str, Comparator]:
+    found: dict[str, Comparator] = {}
+    for link in job.plan.links:
+        a, b = runners[link.reference].session, runners[link.candidate].session
+        if a is not None and b is not None:
+            found[link.name] = Comparator(
+                link.name,
+                stages=(link.reference, link.candidate),
+                signatures=(a.signature, b.signature),
+                outputs=job.outputs,
+            )
+    return found
+
+
+def _run_samples(
+    job: Job,
+    leg: Leg,
+    runners: Mapping[str, _Runner],
+    comparators: Mapping[str, Comparator],
+    scorers: Sequence[_ScoreTrack],
+    progress: Progress | None,
+    clock: Callable[[], float],
+) -> None:
+    samples = job.plan.samples
+    expected = dict(zip(samples.ids, samples.digests, strict=True))
+    total = len(samples.of_blocks(leg.blocks))
+    done = 0
+    for block in leg.blocks:
+        for sample in samples.of_blocks([block]):
+            feeds = job.data.checked(sample, expected[sample])
+            if not done:
+                _assign_feeds(job, runners, feeds)
+            outputs: dict[str, dict[str, Tensor]] = {}
+            for runner in runners.values():
+                result = _infer(runner, feeds, sample, clock)
+                if result is not None:
+                    outputs[runner.stage] = result
+            for link in job.plan.links:
+                if link.reference in outputs and link.candidate in outputs:
+                    comparators[link.name].add(block, sample, outputs[link.reference], outputs[link.candidate])
+            for track in scorers:
+                if track.stage in outputs:
+                    track.add(sample, outputs[track.stage])
+            for stage in outputs:
+                runners[stage].done += 1
+            done += 1
+            if progress is not None:
+                progress(done, total)
+
+
+def _assign_feeds(job: Job, runners: Mapping[str, _Runner], feeds: Mapping[FeedKind, Mapping[str, Tensor]]) -> None:
+    """Decide once which feed goes into which input; a feed that nobody takes is a wrong data set."""
+    taken: dict[FeedKind, set[str]] = {FeedKind.RAW: set(), FeedKind.RUNTIME: set()}
+    certain = True
+    for runner in runners.values():
+        if runner.session is None:
+            certain = certain and not runner.needs_feeds
+            continue
+        signature = runner.session.signature
+        if not runner.needs_feeds:
+            continue
+        have = tuple(feeds[runner.feeds])
+        if signature is None:
+            runner.inputs = tuple((name, name) for name in have)
+        else:
+            plan = plan_feeds(
+                [spec.name for spec in signature.inputs], have, names=job.inputs, optional=runner.optional
+            )
+            if plan.missing:
+                runner.fail(
+                    SampleError(message("input-unfed", stage=runner.stage, inputs=plan.missing, feeds=have or ("-",)))
+                )
+            elif plan.unused:
+                runner.notes.append(message("feeds-unused", stage=runner.stage, feeds=plan.unused))
+            runner.inputs = plan.inputs
+        taken[runner.feeds].update(feed for _, feed in runner.inputs)
+    asked = {runner.feeds for runner in runners.values() if runner.needs_feeds}
+    idle = tuple(sorted(name for kind in asked for name in feeds[kind] if name not in taken[kind]))
+    if certain and idle:
+        raise SampleError(message("feed-unwanted", feeds=idle))
+
+
+def _infer(
+    runner: _Runner, feeds: Mapping[FeedKind, Mapping[str, Tensor]], sample: str, clock: Callable[[], float]
+) -> dict[str, Tensor] | None:
+    if runner.session is None:
+        return None
+    chosen = {name: feeds[runner.feeds][feed] for name, feed in runner.inputs or ()}
+    started = clock()
+    try:
+        return runner.session.infer(chosen, sample=sample)
+    except STAGE_ERRORS as error:
+        runner.fail(error)
+        return None
+    finally:
+        runner.seconds += clock() - started
+
+
+def _run(runner: _Runner, leg: Leg) -> Run:
+    session = runner.session
+    return Run(
+        id=runner.run,
+        leg=leg.id,
+        stage=runner.stage,
+        backend=runner.artifact.backend,
+        artifact=runner.digest,
+        environment=runner.environment.id if runner.environment else "",
+        samples_done=runner.done,
+        outcome=runner.outcome,
+        reason=runner.reason,
+        seconds=round(runner.seconds, 3),
+        feeds=runner.feeds,
+        signature=None if session is None else session.signature,
+        notes=tuple(runner.notes),
+    )
+
+
+class _ScoreTrack:
+    """One score of one stage, recorded sample by sample."""
+
+    def __init__(self, spec: ScoreSpec, runner: _Runner, job: Job) -> None:
+        self.stage = runner.stage
+        self.problems: list[Problem] = []
+        self._spec = spec
+        self._runner = runner
+        self._scorer = SCORERS[spec.name]
+        self._labels = job.labels[spec.name]
+        self._names = job.outputs.names
+        signature = runner.session.signature if runner.session is not None else None
+        self._quantized: dict[str, Quantization] = {
+            output.name: output.quantization
+            for output in (signature.outputs if signature else ())
+            if output.quantization is not None
+        }
+        self._samples: list[str] = []
+        self._values: list[tuple[float, ...]] = []
+
+    def add(self, sample: str, outputs: Mapping[str, Tensor]) -> None:
+        """Record one sample; what cannot be scored is a problem of this stage, named once."""
+        name = self._output(tuple(outputs))
+        if name is None:
+            wanted = self._spec.output or "-"
+            self._fail(message("score-output", stage=self.stage, output=wanted, outputs=tuple(outputs)))
+            return
+        values = outputs[name]
+        if name in self._quantized and values.dtype.kind in "iu":
+            values = dequantised(values, self._quantized[name])
+        try:
+            self._values.append(self._scorer.record(values, self._labels[sample]))
+            self._samples.append(sample)
+        except SampleError as error:
+            self._fail(error.problems[0])
+
+    def records(self) -> ScoreRecords | None:
+        """What was recorded; None where nothing was."""
+        if not self._samples:
+            return None
+        return ScoreRecords(
+            stage=self.stage,
+            run=self._runner.run,
+            score=self._spec.name,
+            columns=self._scorer.columns,
+            samples=tuple(self._samples),
+            values=np.array(self._values, dtype=np.float64),
+        )
+
+    def _fail(self, reason: Message) -> None:
+        problem = Problem(self.stage, self._spec.name, reason)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _output(self, names: Sequence[str]) -> str | None:
+        wanted = self._spec.output
+        if wanted is None:
+            return names[0] if len(names) == 1 else None
+        for name in (wanted, *self._names.get(wanted, ())):
+            if name in names:
+                return name
+        return names[0] if len(names) == 1 else None

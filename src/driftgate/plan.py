@@ -1,0 +1,194 @@
+"""From settings to plans: what must be measured, and everything at hand that is needed to measure it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from driftgate.backends.registry import backend
+from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
+from driftgate.domain.samples import SampleSet
+from driftgate.errors import DriftgateError, SampleError, UsageError
+from driftgate.messages.message import message
+from driftgate.numerics.comparator import OutputMap
+from driftgate.scoring.scorer import SCORERS
+from driftgate.sessions import Artifact
+from driftgate.settings.load import Config
+from driftgate.settings.subjects import SubjectSettings
+from driftgate.storage.labels import Label, labels_digest, read_labels
+from driftgate.storage.manifest import read_manifest
+from driftgate.storage.sampledata import SampleData
+from driftgate.storage.tensorfiles import open_source
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A plan with what a leg needs to carry it out on this machine."""
+
+    plan: Plan
+    artifacts: tuple[Artifact, ...]
+    data: SampleData
+    labels: Mapping[str, Mapping[str, Label]]
+    inputs: Mapping[str, tuple[str, ...]]
+    outputs: OutputMap
+    state: Mapping[str, str]
+
+
+def prepare(config: Config, *, subjects: Sequence[str] = (), profile: str | None = None) -> tuple[Job, ...]:
+    """The jobs of all subjects, or of those named. All problems are reported together."""
+    unknown = tuple(name for name in subjects if name not in config.settings.subjects)
+    if unknown:
+        raise UsageError(message("subject-unknown", names=unknown, known=tuple(config.settings.subjects)))
+    jobs: list[Job] = []
+    problems: list[DriftgateError] = []
+    for name in subjects or config.settings.subjects:
+        try:
+            jobs.append(_job(config, name, profile))
+        except DriftgateError as error:
+            problems.append(error)
+    if problems:
+        raise type(problems[0])(*(problem for error in problems for problem in error.problems))
+    return tuple(jobs)
+
+
+def _job(config: Config, name: str, profile: str | None) -> Job:
+    subject = config.settings.subjects[name]
+    defaults = config.settings.defaults
+    artifacts = tuple(
+        section.artifact(stage, root=config.root, threads=defaults.threads, custom_ops=subject.custom_ops)
+        for stage, section in subject.artifacts.items()
+    )
+    planned, problems = _digests(artifacts)
+    if problems:
+        raise type(problems[0])(*(problem for error in problems for problem in error.problems))
+    data = SampleData(
+        raw=None if subject.samples.raw is None else open_source(config.root / subject.samples.raw),
+        runtime=None if subject.samples.runtime is None else open_source(config.root / subject.samples.runtime),
+    )
+    everything = _samples(config, name, subject, data)
+    samples = _profiled(everything, subject, profile)
+    plan = Plan(
+        subject=name,
+        target=subject.platform or defaults.platform,
+        chain=config.chain(name),
+        artifacts=planned,
+        samples=samples,
+        scores=_scores(config, subject),
+    )
+    if len(plan.stages) < 2 and not plan.scores:
+        raise UsageError(message("too-few-stages", subject=name, stages=plan.stages))
+    labels: dict[str, Mapping[str, Label]] = {}
+    if subject.score is not None:
+        path = config.root / subject.score.labels
+        read = read_labels(path, everything.ids)
+        labels = {spec.name: {sample: read[sample] for sample in samples.ids} for spec in plan.scores}
+    return Job(
+        plan=divide(plan, 1),
+        artifacts=artifacts,
+        data=data,
+        labels=labels,
+        inputs=subject.inputs,
+        outputs=_output_map(subject),
+        state=subject.state,
+    )
+
+
+def _digests(artifacts: Sequence[Artifact]) -> tuple[tuple[PlannedArtifact, ...], list[DriftgateError]]:
+    planned: list[PlannedArtifact] = []
+    problems: list[DriftgateError] = []
+    for artifact in artifacts:
+        try:
+            found = backend(artifact.backend).digest(artifact)
+            planned.append(PlannedArtifact(artifact.stage, artifact.backend, found))
+        except DriftgateError as error:
+            problems.append(error)
+    return tuple(planned), problems
+
+
+def _samples(config: Config, name: str, subject: SubjectSettings, data: SampleData) -> SampleSet:
+    settings = subject.samples
+    if settings.manifest is not None:
+        listed = read_manifest(config.root / settings.manifest)
+        there = set(data.ids())
+        lost = tuple(sample for sample in listed.ids if sample not in there)
+        if there and lost:
+            raise SampleError(message("samples-lost", manifest=str(settings.manifest), ids=lost))
+        return listed
+    return data.sample_set(name, origin=settings.origin, block=settings.block)
+
+
+def _profiled(samples: SampleSet, subject: SubjectSettings, profile: str | None) -> SampleSet:
+    if profile is None:
+        return samples
+    count = subject.samples.profiles.get(profile)
+    if count is None:
+        known = tuple(subject.samples.profiles) or ("-",)
+        raise UsageError(message("profile-unknown", name=profile, known=known))
+    if not 0 < count <= len(samples.ids):
+        raise SampleError(message("profile-size", name=profile, wanted=count, found=len(samples.ids)))
+    return samples.first(count)
+
+
+def _scores(config: Config, subject: SubjectSettings) -> tuple[ScoreSpec, ...]:
+    settings = subject.score
+    if settings is None:
+        return ()
+    labels = labels_digest(config.root / settings.labels)
+    declared: Mapping[str, str] = {str(name): value for name, value in settings.baseline.items()}
+    return tuple(
+        ScoreSpec(scorer.name, scorer.task, scorer.better, settings.output, labels, declared.get(scorer.name))
+        for scorer in SCORERS.values()
+        if scorer.task == settings.task
+    )
+
+
+def _output_map(subject: SubjectSettings) -> OutputMap:
+    named = {name: found for name, found in subject.outputs.items() if found is not None}
+    return OutputMap(
+        names={name: found.names for name, found in named.items()},
+        ignored=tuple(name for name, found in subject.outputs.items() if found is None),
+        permute={(name, stage): axes for name, found in named.items() for stage, axes in found.permute.items()},
+    )
+
+
+def divide(plan: Plan, legs: int) -> Plan:
+    """The plan divided into at most so many legs of whole blocks, as evenly as may be."""
+    blocks = plan.samples.blocks
+    count = max(1, min(legs, len(blocks)))
+    bounds = [round(n * len(blocks) / count) for n in range(count + 1)]
+    return replace(plan, legs=tuple(_leg(plan, blocks[a:b]) for a, b in pairwise(bounds)))
+
+
+def leg_of(plan: Plan, name: str) -> Leg | None:
+    """The leg of that id, however the plan was divided; None where the id is not of this plan."""
+    blocks = plan.samples.blocks
+    head, _, span = name.rpartition("/")
+    first, dash, last = span.partition("-")
+    if head != _leg_head(plan) or not dash or not (first.isdigit() and last.isdigit()):
+        return None
+    chosen = tuple(block for block in blocks if int(first) <= block <= int(last))
+    return _leg(plan, chosen) if chosen and chosen[-1] == int(last) else None
+
+
+def _leg_head(plan: Plan) -> str:
+    return f"{plan.subject}/{plan.target}/{Where.HOST.value}"
+
+
+def _leg(plan: Plan, blocks: Sequence[int]) -> Leg:
+    return Leg(
+        id=f"{_leg_head(plan)}/{blocks[0]}-{blocks[-1]}",
+        where=Where.HOST,
+        stages=plan.stages,
+        blocks=tuple(blocks),
+    )
+
+
+def only_leg(job: Job, leg: Leg) -> Job:
+    """The job with this one leg."""
+    return replace(job, plan=replace(job.plan, legs=(leg,)))
+
+
+def known_legs(jobs: Sequence[Job]) -> tuple[str, ...]:
+    """The ids of all legs, for a message."""
+    return tuple(leg.id for job in jobs for leg in job.plan.legs)

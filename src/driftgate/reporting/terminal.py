@@ -1,0 +1,158 @@
+"""The table and the first failure on a terminal: coloured where there is one, plain text elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from driftgate.domain.results import Results
+from driftgate.escaping import terminal
+from driftgate.messages.message import Message, message
+from driftgate.messages.text import text
+from driftgate.reporting.view.links import Column, LinkName, MetricLine, VerdictLine
+from driftgate.reporting.view.page import Subject, page
+from driftgate.reporting.view.readings import Reading
+from driftgate.reporting.view.scores import ScoreLine
+from driftgate.reporting.view.table import Place, Row
+
+COLUMNS = ("column-check", "column-result", "column-value", "column-limit", "column-where", "column-note")
+COLOURS = {"PASS": "green", "FAIL": "bold red", "ERROR": "bold yellow", "-": "dim"}
+GAP = "  "
+
+
+def show(results: Results, console: Console) -> None:
+    """Print every subject: headline, six rows, scores, and the first failure with its numbers."""
+    whole = page(results)
+    if len(whole.subjects) != 1:
+        _print(console, Text(_say(whole.headline), style=COLOURS[whole.cell]))
+    for one in whole.subjects:
+        title = Text.assemble(
+            (f"{_name(one.name)} {_name(one.target)}: ", "bold"),
+            (_say(one.headline), COLOURS[one.cell]),
+        )
+        _print(console, Text(), title)
+        (_show_table if console.is_terminal else _print_table)(one.rows, console)
+        _print(console, *(Text(line) for line in _below(one)))
+
+
+def _name(foreign: str) -> str:
+    return terminal.inert(foreign, terminal.LIMIT)
+
+
+def _say(said: Message) -> str:
+    return terminal.inert(text(said, _name))
+
+
+def _label(code: str) -> str:
+    return _say(message(code))
+
+
+def _print(console: Console, *lines: Text) -> None:
+    for line in lines:
+        console.print(_encodable(line, console), soft_wrap=True)
+
+
+def _encodable(line: Text, console: Console) -> Text:
+    """The line as the console's file can take it; a table is no reason to fail in a Latin-1 log."""
+    if console.encoding.startswith("utf"):
+        return line
+    return Text(line.plain.encode(console.encoding, "replace").decode(console.encoding), spans=list(line.spans))
+
+
+def _show_table(rows: Sequence[Row], console: Console) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for code in COLUMNS:
+        table.add_column(Text(_label(code)), overflow="fold")
+    for row in rows:
+        cells = [Text(cell) for cell in _cells(row)]
+        cells[1].stylize(COLOURS[row.cell])
+        table.add_row(*(_encodable(cell, console) for cell in cells))
+    console.print(table)
+
+
+def _print_table(rows: Sequence[Row], console: Console) -> None:
+    lines = [tuple(_label(code) for code in COLUMNS), *(_cells(row) for row in rows)]
+    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    for line in lines:
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
+        _print(console, Text(GAP.join(padded).rstrip()))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    value, bound = ("", "") if row.reading is None else (_value(row.reading), _bound(row.reading))
+    note = _say(row.notes[0]) if row.notes else ""
+    more = f" (+{len(row.notes) - 1})" if len(row.notes) > 1 else ""
+    return (_name(row.title), row.cell, value, bound, _place(row.place), note + more)
+
+
+def _value(number: Reading) -> str:
+    unit = "" if number.unit is None else f" {_say(number.unit)}"
+    return f"{_say(number.title)} {terminal.inert(number.value)}{unit}"
+
+
+def _bound(number: Reading) -> str:
+    unit = "" if number.unit is None or not number.limit else f" {_say(number.unit)}"
+    return f"{number.relation} {terminal.inert(number.limit)}{unit}".strip()
+
+
+def _place(place: Place) -> str:
+    parts = [] if place.output is None else [_name(place.output)]
+    if place.sample is not None:
+        parts.append(f"{_label('where-sample')} {_name(place.sample)}")
+    if place.channel is not None:
+        parts.append(f"{_label('where-channel')} {place.channel}")
+    return ", ".join(parts)
+
+
+def _below(one: Subject) -> list[str]:
+    lines = [
+        f"{_label('score')} {_name(line.name)}: {', '.join(_say(part) for part in line.parts)}" for line in one.scores
+    ]
+    lines.append(_say(one.measured_on))
+    if one.failure is not None:
+        lines += ["", _say(message("first-failure", check=one.failure.title))]
+        lines += [line for verdict in one.failure.lines for line in _verdict(verdict)]
+        lines += [f"  {_say(note)}" for note in one.failure.notes]
+        lines += [f"  {_metrics(line, one.failure.metrics.columns)}" for line in one.failure.metrics.lines]
+        lines += [f"  {_label('next')} {_say(note)}" for note in one.failure.next]
+    for title, verdicts in one.errors:
+        lines += ["", _say(message("not-established", check=title))]
+        lines += [line for verdict in verdicts for line in _verdict(verdict)]
+    return lines
+
+
+def _score(line: ScoreLine) -> str:
+    return f"{_label('score')} {_name(line.name)}: {', '.join(_say(part) for part in line.parts)}"
+
+
+def _metrics(line: MetricLine, columns: Sequence[Column]) -> str:
+    numbers = (
+        f"{_say(column.title)} {value}" + (f" {_say(column.unit)}" if column.unit is not None else "")
+        for column, value in zip(columns, line.values, strict=True)
+        if value
+    )
+    return f"{_name(line.output)}: {', '.join(numbers)}"
+
+
+def _verdict(line: VerdictLine) -> list[str]:
+    parts = [_link(line.link)]
+    place = _place(line.place)
+    if place:
+        parts.append(place)
+    if line.reading is not None:
+        parts.append(f"{_value(line.reading)}, {_label('limit')} {_bound(line.reading)}")
+    if line.reason is not None:
+        parts.append(_say(line.reason))
+    long = [f"    {part}" for value in line.long_texts for part in terminal.block(value).strip("\n").split("\n")]
+    return [f"  {': '.join(parts)}", *long]
+
+
+def _link(link: LinkName) -> str:
+    kind = "" if link.kind is None else f" ({_say(link.kind)})"
+    stages = f"{link.reference} → {link.candidate}" if link.candidate else link.reference
+    return f"{terminal.inert(stages)}{kind}"

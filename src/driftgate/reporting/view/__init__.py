@@ -1,0 +1,1 @@
+"""What the reports show, prepared: small frozen rows of ready strings and messages, without escaping."""

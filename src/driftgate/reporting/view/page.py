@@ -1,0 +1,125 @@
+"""Everything that a page shows of one subject, and of several together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from driftgate.domain.facts import Facts
+from driftgate.domain.judgement import CELLS, Judgement
+from driftgate.domain.results import Results, Tool
+from driftgate.messages.message import Message
+from driftgate.reporting.view.links import (
+    FirstFailure,
+    Metrics,
+    VerdictLine,
+    all_metrics,
+    errors,
+    failure,
+    verdict_lines,
+)
+from driftgate.reporting.view.runs import (
+    EnvironmentLine,
+    Note,
+    RunLine,
+    environment_lines,
+    measured_on,
+    notes,
+    run_lines,
+)
+from driftgate.reporting.view.scores import ScoreLine, ScoreTable, score_lines, score_table
+from driftgate.reporting.view.table import Row, headline, overall, rows
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One subject on one target."""
+
+    name: str
+    target: str
+    cell: str
+    headline: Message
+    rows: tuple[Row, ...]
+    measured_on: Message
+    scores: tuple[ScoreLine, ...]
+    failure: FirstFailure | None
+    errors: tuple[tuple[str, tuple[VerdictLine, ...]], ...]
+    judged: tuple[VerdictLine, ...]
+    behind: tuple[VerdictLine, ...]
+    metrics: Metrics
+    score_table: ScoreTable
+    runs: tuple[RunLine, ...]
+    environments: tuple[EnvironmentLine, ...]
+    notes: tuple[Note, ...]
+    plan: str
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All subjects of a run."""
+
+    tool: Tool
+    cell: str
+    headline: Message
+    subjects: tuple[Subject, ...]
+
+
+def page(results: Results) -> Page:
+    """The page of a run; a shard without judgements has no subjects."""
+    subjects = tuple(subject(judgement, facts_of(results, judgement)) for judgement in results.judgements or ())
+    return Page(results.tool, CELLS[results.outcome], overall(results), subjects)
+
+
+def facts_of(results: Results, judgement: Judgement) -> Facts | None:
+    """The facts a judgement was made from; None where only the judgement was kept."""
+    for facts in results.facts:
+        if (facts.plan.subject, facts.plan.target) == (judgement.subject, judgement.target):
+            return facts
+    return None
+
+
+def subject(judgement: Judgement, facts: Facts | None) -> Subject:
+    """Everything about one subject."""
+    specs = facts.plan.scores if facts is not None else ()
+    return Subject(
+        name=judgement.subject,
+        target=judgement.target,
+        cell=CELLS[judgement.outcome],
+        headline=headline(judgement),
+        rows=rows(judgement, specs),
+        measured_on=measured_on(judgement, facts),
+        scores=score_lines(judgement.scores),
+        failure=failure(judgement, facts),
+        errors=errors(judgement, facts),
+        judged=verdict_lines(judgement, facts, hidden=False),
+        behind=verdict_lines(judgement, facts, hidden=True),
+        metrics=all_metrics(judgement, facts),
+        score_table=score_table(judgement.scores),
+        runs=run_lines(facts) if facts is not None else (),
+        environments=environment_lines(facts) if facts is not None else (),
+        notes=notes(judgement, facts),
+        plan=judgement.plan,
+    )
+
+
+def shortened(whole: Page, limit: int) -> Page:
+    """The page with at most `limit` lines in each folded table; `left_out` says how many each subject lost."""
+    return replace(whole, subjects=tuple(_shortened(subject, limit) for subject in whole.subjects))
+
+
+def _shortened(whole: Subject, limit: int) -> Subject:
+    cut = replace(
+        whole,
+        judged=whole.judged[:limit],
+        behind=whole.behind[:limit],
+        metrics=replace(whole.metrics, lines=whole.metrics.lines[:limit]),
+        runs=whole.runs[:limit],
+        environments=whole.environments[:limit],
+        notes=whole.notes[:limit],
+    )
+    return replace(cut, left_out=_size(whole) - _size(cut))
+
+
+def _size(subject: Subject) -> int:
+    tables = (subject.judged, subject.behind, subject.metrics.lines, subject.runs, subject.environments, subject.notes)
+    return sum(len(table) for table in tables)

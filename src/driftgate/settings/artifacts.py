@@ -1,0 +1,153 @@
+"""The `artifacts` section: what stands for each stage, and which backend runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+
+from driftgate.sessions import Artifact
+from driftgate.settings.section import Section, hyphens
+
+#: The backend that a bare path means, by its ending; a folder is a recording.
+BY_SUFFIX = {
+    ".onnx": "onnxruntime",
+    ".npz": "recorded",
+    ".pt": "torch",
+    ".pth": "torch",
+    ".jit": "torch",
+    ".ts": "torch",
+}
+
+
+class ArtifactSection(Section):
+    """What every artifact has. A bare path is short for `{path: …}` with the backend of its ending."""
+
+    #: Settings that name files, for the check that they are there.
+    files: ClassVar[tuple[str, ...]] = ("path",)
+
+    backend: str
+    path: Path | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_path(cls, value: object) -> object:
+        if isinstance(value, str):
+            return {"backend": backend_of(value), "path": value}
+        if isinstance(value, Mapping) and "backend" not in value:
+            return {"backend": backend_of(value), **value}
+        return value
+
+    def artifact(self, stage: str, *, root: Path, threads: int, custom_ops: tuple[Path, ...]) -> Artifact:
+        """As the value that a backend opens; paths are taken from `root`."""
+        options = {
+            name: _plain(getattr(self, name), root)
+            for name in type(self).model_fields
+            if name not in ("backend", "path") and getattr(self, name) is not None
+        }
+        options = {"threads": threads, **options}
+        if custom_ops and not options.get("custom_ops"):
+            options["custom_ops"] = tuple(str(root / library) for library in custom_ops)
+        return Artifact(stage, self.backend, None if self.path is None else root / self.path, options)
+
+
+class OnnxRuntimeArtifact(ArtifactSection):
+    """An ONNX file, run by ONNX Runtime."""
+
+    files: ClassVar[tuple[str, ...]] = ("path", "custom_ops")
+
+    backend: Literal["onnxruntime"] = "onnxruntime"
+    path: Path = Field(description="the ONNX file; external data lie beside it")
+    level: Literal["disabled", "basic", "extended", "all"] = Field(
+        default="disabled", description="graph optimisation; changes the numbers of quantised models"
+    )
+    threads: int | None = Field(default=None, ge=1, description="threads inside one operator")
+    provider: str = Field(default="CPUExecutionProvider", description="execution provider")
+    custom_ops: tuple[Path, ...] = Field(default=(), description="libraries of custom operators")
+
+
+class RecordedArtifact(ArtifactSection):
+    """Outputs recorded elsewhere: a stacked .npz, a folder of <sample>.npz, or of <sample>/<tensor>.npy."""
+
+    backend: Literal["recorded"] = "recorded"
+    path: Path = Field(description="the recording")
+
+
+class TorchArtifact(ArtifactSection):
+    """A PyTorch module or TorchScript file, run by a worker under your own interpreter."""
+
+    files: ClassVar[tuple[str, ...]] = ("path", "weights", "search_path")
+
+    backend: Literal["torch"] = "torch"
+    path: Path | None = Field(default=None, description="a TorchScript file, instead of `load`")
+    load: str | None = Field(default=None, description="module:function that returns the network")
+    weights: Path | None = Field(default=None, description="a state dict, read with weights_only")
+    python: tuple[str, ...] | None = Field(default=None, description="the interpreter, as a command list")
+    search_path: tuple[Path, ...] = Field(default=(), description="folders for `load`; the config's own otherwise")
+    device: str = Field(default="cpu", description="torch device")
+    threads: int | None = Field(default=None, ge=1, description="torch threads")
+    timeout: float | None = Field(default=None, gt=0, description="seconds that one answer may take")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> TorchArtifact:
+        if (self.path is None) == (self.load is None):
+            raise ValueError("give either path (a TorchScript file) or load (module:function)")
+        return self
+
+    def artifact(self, stage: str, *, root: Path, threads: int, custom_ops: tuple[Path, ...]) -> Artifact:
+        """Without a search path of its own, `load` is looked for beside driftgate.yaml."""
+        made = super().artifact(stage, root=root, threads=threads, custom_ops=())
+        options = dict(made.options)
+        if not self.search_path:
+            options["search_path"] = (str(root),)
+        return Artifact(made.stage, made.backend, made.path, options)
+
+
+class OtherArtifact(ArtifactSection):
+    """An artifact of a backend that another package brings; its keys are that backend's own."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, alias_generator=hyphens)
+
+    def artifact(self, stage: str, *, root: Path, threads: int, custom_ops: tuple[Path, ...]) -> Artifact:
+        """Its options as they stand."""
+        path = None if self.path is None else root / self.path
+        extra = {name.replace("-", "_"): value for name, value in (self.model_extra or {}).items()}
+        return Artifact(stage, self.backend, path, {"threads": threads, **extra})
+
+
+_OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch")
+
+
+def backend_of(value: object) -> str:
+    """The backend an artifact means: as it says, else by the path's ending."""
+    if isinstance(value, Mapping):
+        if "backend" in value:
+            return str(value["backend"])
+        if "load" in value:
+            return "torch"
+        value = value.get("path", "")
+    return BY_SUFFIX.get(Path(str(value)).suffix.lower(), "recorded")
+
+
+def _tag(value: object) -> str:
+    named = value.backend if isinstance(value, ArtifactSection) else backend_of(value)
+    return named if named in _OURS else "other"
+
+
+AnyArtifact = Annotated[
+    Annotated[OnnxRuntimeArtifact, Tag("onnxruntime")]
+    | Annotated[RecordedArtifact, Tag("recorded")]
+    | Annotated[TorchArtifact, Tag("torch")]
+    | Annotated[OtherArtifact, Tag("other")],
+    Discriminator(_tag),
+]
+
+
+def _plain(value: object, root: Path) -> object:
+    if isinstance(value, Path):
+        return str(root / value)
+    if isinstance(value, tuple):
+        return tuple(_plain(item, root) for item in value)
+    return value

@@ -1,0 +1,92 @@
+"""The `policies` section: limits by check or link, what is required, what uncertainty does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from driftgate.domain.judgement import Limit, LimitOrigin, Policy, Uncertainty
+from driftgate.settings.section import Section, hyphens
+
+
+def _number(value: object) -> object:
+    if isinstance(value, str) and value.endswith("%"):
+        return float(value.rstrip("%")) / 100.0
+    return value
+
+
+LimitValue = Annotated[float, BeforeValidator(_number)]
+LimitName = Literal[
+    "ulp",
+    "range",
+    "decimals",
+    "integers",
+    "lsb",
+    "cosine",
+    "centred-cosine",
+    "bulk-cosine",
+    "norm-ratio",
+    "max-abs",
+    "sqnr",
+    "dead-channels",
+    "score-drop",
+]
+LinkLimits = dict[LimitName, LimitValue]
+
+
+class PolicySettings(Section):
+    """A policy. Every further key is a check's slug or a link `stage..stage` with its limits."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=hyphens)
+
+    extends: str | None = Field(default=None, description="the policy this one adds to")
+    require: Literal["all"] | tuple[str, ...] | None = Field(
+        default=None, description="checks that must be there; without it, those that have stages"
+    )
+    uncertainty: Uncertainty | None = Field(default=None, description="what a score within the noise does")
+    limits: dict[str, LinkLimits] = Field(default_factory=dict, description="limits by check or link")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        own = {"extends", "require", "uncertainty"}
+        return {
+            **{key: item for key, item in value.items() if key in own},
+            "limits": {key: item for key, item in value.items() if key not in own},
+        }
+
+
+def resolved(name: str, policies: Mapping[str, PolicySettings], slugs: tuple[str, ...]) -> Policy:
+    """A policy with all that it extends, the nearest word last; `slugs` are what `require: all` means.
+
+    Raises ValueError where it extends itself or one that is not there.
+    """
+    line: list[PolicySettings] = []
+    seen: list[str] = []
+    current: str | None = name
+    while current is not None:
+        if current in seen or current not in policies:
+            raise ValueError(" -> ".join([*seen, current]))
+        seen.append(current)
+        line.insert(0, policies[current])
+        current = policies[current].extends
+    limits: dict[str, dict[str, Limit]] = {}
+    required: tuple[str, ...] | None = None
+    uncertainty = Uncertainty.WARN
+    for policy in line:
+        for place, said in policy.limits.items():
+            for criterion, value in said.items():
+                limits.setdefault(place, {})[criterion] = Limit(criterion, value, LimitOrigin.POLICY)
+        if policy.require is not None:
+            required = slugs if policy.require == "all" else policy.require
+        uncertainty = policy.uncertainty or uncertainty
+    return Policy(
+        name=name,
+        limits=tuple((place, tuple(found.values())) for place, found in limits.items()),
+        required=required,
+        uncertainty=uncertainty,
+    )

@@ -1,0 +1,70 @@
+"""The `subjects` section: the networks under test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, field_validator, model_validator
+
+from driftgate.domain.platforms import PLATFORMS
+from driftgate.settings.artifacts import AnyArtifact
+from driftgate.settings.samples import SampleSettings
+from driftgate.settings.scores import ScoreSettings
+from driftgate.settings.section import Section
+
+
+class OutputSettings(Section):
+    """An output's other names, and the axis order that makes a stage's output comparable."""
+
+    names: tuple[str, ...] = ()
+    permute: dict[str, tuple[int, ...]] = Field(default_factory=dict, description="axis order by stage")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_names(cls, value: object) -> object:
+        if isinstance(value, str):
+            return {"names": (value,)}
+        if isinstance(value, list):
+            return {"names": tuple(value)}
+        return value
+
+
+def _known_platform(value: str | None) -> str | None:
+    if value is not None and value not in PLATFORMS:
+        raise ValueError(f"not a platform; known: {', '.join(PLATFORMS)}")
+    return value
+
+
+class Defaults(Section):
+    """What holds for every subject that does not say otherwise."""
+
+    chain: str = "ptq"
+    platform: str = "J6M"
+    threads: int = Field(default=2, ge=1, description="fixed, not the machine's cores, so that runners agree")
+
+    _platform = field_validator("platform")(_known_platform)
+
+
+class SubjectSettings(Section):
+    """A network under test."""
+
+    chain: str | None = None
+    platform: str | None = None
+    artifacts: dict[str, AnyArtifact] = Field(min_length=1, description="what stands for each stage")
+    inputs: dict[str, tuple[str, ...]] = Field(default_factory=dict, description="feed → names in other stages")
+    outputs: dict[str, OutputSettings | None] = Field(
+        default_factory=dict, description="output → other names, or null to leave it out"
+    )
+    samples: SampleSettings
+    score: ScoreSettings | None = None
+    state: dict[str, str] = Field(default_factory=dict, description="output → input of a network with memory")
+    custom_ops: tuple[Path, ...] = Field(default=(), description="ONNX Runtime libraries of custom operators")
+
+    _platform = field_validator("platform")(_known_platform)
+
+    @field_validator("inputs", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {key: (item,) if isinstance(item, str) else item for key, item in value.items()}

@@ -1,0 +1,1 @@
+"""What driftgate keeps on disk and how it gets there."""

@@ -1,0 +1,377 @@
+"""results.json and facts.npz: how results go to disk and come back, schema `driftgate.results` version 1."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from driftgate.domain.facts import Facts, Problem, ToolFacts
+from driftgate.domain.investigations import Investigation, NodeError, Pair, Trial
+from driftgate.domain.judgement import Judgement, Outcome
+from driftgate.domain.measurements import DECADES, LSBS, Alignment, Array, Measurement, Moments, Role
+from driftgate.domain.plan import Plan
+from driftgate.domain.results import Results, Tool
+from driftgate.domain.runs import Environment, Performance, Recording, Run
+from driftgate.domain.scores import ScoreRecords
+from driftgate.errors import StorageError
+from driftgate.messages.message import Message, message
+from driftgate.storage.npz import npz_bytes
+
+SCHEMA: Literal["driftgate.results"] = "driftgate.results"
+VERSION: Literal[1] = 1
+RESULTS, FACTS = "results.json", "facts.npz"
+
+#: Moments lie in facts.npz as one table: the scalar columns in this order, then 10 decades, then 5 LSB counts.
+_SCALARS = tuple(f.name for f in fields(Moments) if not f.name.startswith("over_"))
+
+
+class _Stored(BaseModel):
+    """Newer documents of version 1 may have more keys: they are passed over."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class StoredMeasurement(_Stored):
+    """A measurement; `rows` and `channels` name tables in facts.npz."""
+
+    link: str
+    output: str
+    role: Role
+    run_a: str
+    run_b: str
+    alignment: Alignment
+    step: float | None
+    samples: tuple[str, ...]
+    rows: str
+    blocks: tuple[int, ...]
+    channels: str | None
+
+
+class StoredScores(_Stored):
+    """Score records; `values` names a table in facts.npz of shape (samples, columns)."""
+
+    stage: str
+    run: str
+    score: str
+    columns: tuple[str, ...]
+    samples: tuple[str, ...]
+    values: str
+
+
+class StoredNode(_Stored):
+    """A node's error; `inherited` and `own` name tables in facts.npz."""
+
+    pair: Pair
+    op: str
+    order: int
+    inherited: str
+    own: str
+    top_channels: tuple[int, ...]
+
+
+class StoredInvestigation(_Stored):
+    """An investigation of one link."""
+
+    link: str
+    pairs: tuple[Pair, ...]
+    unpaired_a: tuple[str, ...]
+    unpaired_b: tuple[str, ...]
+    nodes: tuple[StoredNode, ...]
+    trials: tuple[Trial, ...]
+    runs: int
+    seconds: float
+    notes: tuple[Message, ...]
+
+
+class StoredFacts(_Stored):
+    """The facts of one subject on one target."""
+
+    plan: Plan
+    plan_digest: str
+    runs: tuple[Run, ...]
+    environments: tuple[Environment, ...]
+    performance: tuple[Performance, ...]
+    measurements: tuple[StoredMeasurement, ...]
+    scores: tuple[StoredScores, ...]
+    recordings: tuple[Recording, ...]
+    investigations: tuple[StoredInvestigation, ...]
+    tool_facts: tuple[ToolFacts, ...]
+    problems: tuple[Problem, ...]
+
+
+class StoredJudgement(_Stored):
+    """The outcome over all subjects and the judgement on each."""
+
+    outcome: Outcome
+    exit_code: int
+    subjects: tuple[Judgement, ...]
+
+
+class Document(_Stored):
+    """results.json as a whole; a shard has no judgement."""
+
+    schema_: Literal["driftgate.results"]
+    version: Literal[1]
+    tool: Tool
+    facts: tuple[StoredFacts, ...]
+    judgement: StoredJudgement | None
+
+
+@dataclass(slots=True)
+class _Tables:
+    """Arrays on their way to or from facts.npz, under running names."""
+
+    arrays: dict[str, Array]
+
+    def put(self, table: Array) -> str:
+        name = f"t{len(self.arrays):05d}"
+        self.arrays[name] = table
+        return name
+
+    def put_moments(self, moments: Moments) -> str:
+        columns = [getattr(moments, name)[:, None] for name in _SCALARS]
+        columns.append(moments.over_decade)
+        if moments.over_lsb is not None:
+            columns.append(moments.over_lsb)
+        return self.put(np.concatenate(columns, axis=1))
+
+    def moments(self, name: str) -> Moments:
+        table = self.table(name)
+        width = len(_SCALARS) + DECADES
+        if table.ndim != 2 or table.shape[1] not in (width, width + LSBS):
+            raise StorageError(message("facts-table", table=name, shape=str(table.shape)))
+        columns: dict[str, Any] = {field: table[:, n] for n, field in enumerate(_SCALARS)}
+        columns["over_decade"] = table[:, len(_SCALARS) : width]
+        columns["over_lsb"] = table[:, width:] if table.shape[1] > width else None
+        return Moments(**columns)
+
+    def table(self, name: str) -> Array:
+        if name not in self.arrays:
+            raise StorageError(message("facts-missing", table=name))
+        return self.arrays[name]
+
+
+def encode_results(results: Results) -> dict[str, bytes]:
+    """facts.npz and results.json as files to write; the same results give the same bytes."""
+    tables = _Tables({})
+    judgement = results.judgements
+    document = Document(
+        schema_=SCHEMA,
+        version=VERSION,
+        tool=results.tool,
+        facts=tuple(_stored(facts, tables) for facts in results.facts),
+        judgement=None
+        if judgement is None
+        else StoredJudgement(outcome=results.outcome, exit_code=results.exit_code, subjects=judgement),
+    )
+    values = _finite(document.model_dump(mode="json"))
+    values = {"schema": values.pop("schema_"), **values}
+    encoded = json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+    return {
+        FACTS: npz_bytes(tables.arrays),
+        RESULTS: encoded.encode("utf-8", "backslashreplace") + b"\n",
+    }
+
+
+def read_results(path: Path) -> Results:
+    """Read results from a folder, or from its results.json. Raises StorageError naming what is wrong."""
+    source = path / RESULTS if path.is_dir() else path
+    try:
+        raw = json.loads(source.read_bytes())
+    except OSError as error:
+        raise StorageError(message("results-absent", path=str(source), reason=error.strerror or "")) from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise StorageError(message("results-garbled", path=str(source), reason=str(error))) from error
+    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
+        raise StorageError(message("results-other", path=str(source), wanted=SCHEMA))
+    if raw.get("version") != VERSION:
+        found = str(raw.get("version"))
+        raise StorageError(message("results-version", path=str(source), found=found, wanted=VERSION))
+    raw["schema_"] = raw.pop("schema")
+    try:
+        document = Document.model_validate_json(json.dumps(raw))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise StorageError(message("results-invalid", path=str(source), where=where, reason=first["msg"])) from error
+    tables = _Tables(_read_tables(source.parent / FACTS))
+    return Results(
+        tool=document.tool,
+        facts=tuple(_restored(facts, tables, source) for facts in document.facts),
+        judgements=None if document.judgement is None else document.judgement.subjects,
+    )
+
+
+def results_schema() -> Mapping[str, Any]:
+    """The JSON Schema of results.json, version 1."""
+    schema = TypeAdapter(Document).json_schema(schema_generator=_Schema, mode="serialization")
+    properties = schema["properties"]
+    schema["properties"] = {"schema": properties.pop("schema_"), **properties}
+    schema["required"] = ["schema" if name == "schema_" else name for name in schema["required"]]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "driftgate results",
+        "description": "Facts and judgement of one run; additive within version 1.",
+    }
+
+
+class _Schema(GenerateJsonSchema):
+    """Numbers that are not finite are written as strings."""
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON of any form
+    """Numbers that are not finite as strings, which JSON can hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _stored(facts: Facts, tables: _Tables) -> StoredFacts:
+    return StoredFacts(
+        plan=facts.plan,
+        plan_digest=facts.plan.digest,
+        runs=facts.runs,
+        environments=facts.environments,
+        performance=facts.performance,
+        measurements=tuple(
+            StoredMeasurement(
+                link=m.link,
+                output=m.output,
+                role=m.role,
+                run_a=m.run_a,
+                run_b=m.run_b,
+                alignment=m.alignment,
+                step=m.step,
+                samples=m.samples,
+                rows=tables.put_moments(m.rows),
+                blocks=m.blocks,
+                channels=None if m.channels is None else tables.put_moments(m.channels),
+            )
+            for m in facts.measurements
+        ),
+        scores=tuple(
+            StoredScores(
+                stage=s.stage,
+                run=s.run,
+                score=s.score,
+                columns=s.columns,
+                samples=s.samples,
+                values=tables.put(s.values),
+            )
+            for s in facts.scores
+        ),
+        recordings=facts.recordings,
+        investigations=tuple(_stored_investigation(i, tables) for i in facts.investigations),
+        tool_facts=facts.tool_facts,
+        problems=facts.problems,
+    )
+
+
+def _stored_investigation(found: Investigation, tables: _Tables) -> StoredInvestigation:
+    return StoredInvestigation(
+        link=found.link,
+        pairs=found.pairs,
+        unpaired_a=found.unpaired_a,
+        unpaired_b=found.unpaired_b,
+        nodes=tuple(
+            StoredNode(
+                pair=node.pair,
+                op=node.op,
+                order=node.order,
+                inherited=tables.put_moments(node.inherited),
+                own=tables.put_moments(node.own),
+                top_channels=node.top_channels,
+            )
+            for node in found.nodes
+        ),
+        trials=found.trials,
+        runs=found.runs,
+        seconds=found.seconds,
+        notes=found.notes,
+    )
+
+
+def _restored(stored: StoredFacts, tables: _Tables, source: Path) -> Facts:
+    if stored.plan.digest != stored.plan_digest:
+        raise StorageError(message("plan-tampered", path=str(source), subject=stored.plan.subject))
+    return Facts(
+        plan=stored.plan,
+        runs=stored.runs,
+        environments=stored.environments,
+        performance=stored.performance,
+        measurements=tuple(_restored_measurement(m, tables, source) for m in stored.measurements),
+        scores=tuple(_restored_scores(s, tables, source) for s in stored.scores),
+        recordings=stored.recordings,
+        investigations=tuple(
+            Investigation(
+                link=i.link,
+                pairs=i.pairs,
+                unpaired_a=i.unpaired_a,
+                unpaired_b=i.unpaired_b,
+                nodes=tuple(
+                    NodeError(n.pair, n.op, n.order, tables.moments(n.inherited), tables.moments(n.own), n.top_channels)
+                    for n in i.nodes
+                ),
+                trials=i.trials,
+                runs=i.runs,
+                seconds=i.seconds,
+                notes=i.notes,
+            )
+            for i in stored.investigations
+        ),
+        tool_facts=stored.tool_facts,
+        problems=stored.problems,
+    )
+
+
+def _restored_measurement(stored: StoredMeasurement, tables: _Tables, source: Path) -> Measurement:
+    rows = tables.moments(stored.rows)
+    channels = None if stored.channels is None else tables.moments(stored.channels)
+    uneven = channels is not None and (not stored.blocks or len(channels) % len(stored.blocks))
+    if len(rows) != len(stored.samples) or uneven:
+        raise StorageError(message("facts-length", path=str(source), link=stored.link, output=stored.output))
+    return Measurement(
+        link=stored.link,
+        output=stored.output,
+        role=stored.role,
+        run_a=stored.run_a,
+        run_b=stored.run_b,
+        alignment=stored.alignment,
+        step=stored.step,
+        samples=stored.samples,
+        rows=rows,
+        blocks=stored.blocks,
+        channels=channels,
+    )
+
+
+def _restored_scores(stored: StoredScores, tables: _Tables, source: Path) -> ScoreRecords:
+    values = tables.table(stored.values)
+    if values.shape != (len(stored.samples), len(stored.columns)):
+        raise StorageError(message("facts-length", path=str(source), link=stored.stage, output=stored.score))
+    return ScoreRecords(stored.stage, stored.run, stored.score, stored.columns, stored.samples, values)
+
+
+def _read_tables(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
+            return {name: archive[name].astype(np.float64) for name in archive.files}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise StorageError(message("facts-garbled", path=str(path), reason=str(error))) from error

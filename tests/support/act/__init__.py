@@ -1,0 +1,1 @@
+"""The action under `act`: real workflows, no network to GitHub, no containers."""
