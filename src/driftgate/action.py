@@ -33,6 +33,8 @@ UPLOADS = ("on-failure", "always", "never")
 SUMMARY_LIMIT_BYTES = 1024 * 1024
 #: A job's `timeout-minutes` bounds a check; this is the longest that a runner lets any job run.
 JOB_SECONDS = 5 * 24 * 3600
+#: A runner's log is no terminal and has no width of its own; tables fit into this one.
+LOG_WIDTH = {"COLUMNS": "200"}
 EXIT_CODES = {"passed": 0, "failed": 1, "error": 2}
 
 
@@ -154,7 +156,7 @@ def _error(sentence: str) -> str:
 
 def _artifact_name(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """A name that no other leg, job or attempt of the run has: a run takes each name once."""
-    leg = json.dumps([*sorted(given.items()), environment.get("DRIFTGATE_MATRIX", "")])
+    leg = json.dumps([*sorted(given.items()), environment.get("DRIFTGATE_LEG", "")])
     parts = (
         "driftgate",
         given["subject"] or Path(given["config"]).stem,
@@ -175,7 +177,7 @@ def _arguments(inputs: Inputs) -> Iterable[str]:
 def _run_check(command: Sequence[str]) -> int:
     """Its exit code. A runner that cancels signals this process only: it is passed on, so that partial results
     are written."""
-    with subprocess.Popen(list(command), stdin=subprocess.DEVNULL) as child:
+    with subprocess.Popen(list(command), stdin=subprocess.DEVNULL, env=LOG_WIDTH | os.environ) as child:
 
         def forward(number: int, frame: FrameType | None) -> None:
             child.send_signal(number)

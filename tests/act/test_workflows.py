@@ -87,8 +87,8 @@ def uploads(folder: Path) -> list[Path]:
 def row(pages: tuple[str, ...], check: str) -> str:
     """The result's cell of one check, in the one page that the job summary shows."""
     (page,) = pages
-    line = next(line for line in page.splitlines() if line.startswith(f"| {check} |"))
-    return line.split("|")[2].strip()
+    rows = [[cell.strip(" *") for cell in line.split("|")] for line in page.splitlines() if line.startswith("|")]
+    return next(cells[2] for cells in rows if cells[1] == check)
 
 
 def output_of(text: str) -> str:

@@ -12,6 +12,7 @@ from support.field.run import Checked, check
 
 CONFIG = """
 version: 1
+defaults: {{threads: 1}}
 subjects:
   onet:
     artifacts:

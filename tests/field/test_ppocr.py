@@ -11,6 +11,7 @@ from support.field.run import check
 
 CONFIG = """
 version: 1
+defaults: {{threads: 1}}
 subjects:
   cls:
     artifacts: {{onnx: cls.onnx, optimized_float: cls_optimized.onnx, {lossy}}}

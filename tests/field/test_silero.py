@@ -12,6 +12,7 @@ from support.field.run import Checked, check
 
 CONFIG = """
 version: 1
+defaults: {{threads: 1}}
 subjects:
   vad:
     artifacts:
@@ -39,6 +40,7 @@ def compared(project: Path, onnx: str, frames: str = "frames") -> Checked:
 def test_the_shipped_pair_is_one_network(project: Path, onnx: str, frames: str) -> None:
     checked = compared(project, onnx, frames)
     assert checked.outcomes["pytorch-onnx"] == "passed", checked.printed
+    assert checked.metric("pytorch..onnx", "output", "max-abs") < 1e-5
     assert checked.run_of("onnx")["samples_done"] == silero.SEQUENCES
     assert checked.code == 0
 
@@ -47,4 +49,5 @@ def test_the_file_of_another_checkpoint_is_told_apart(project: Path) -> None:
     checked = compared(project, "silero_vad_half.onnx")
     assert checked.outcomes["pytorch-onnx"] == "failed", checked.printed
     assert checked.judgement["first_failure"] == "pytorch-onnx"
+    assert checked.metric("pytorch..onnx", "output", "max-abs") > 0.5
     assert checked.code == 1

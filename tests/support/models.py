@@ -33,9 +33,7 @@ def answer(x: Array) -> Array:
     return made
 
 
-def value(
-    name: str, shape: Sequence[int | str | None] | None, kind: int = TensorProto.FLOAT
-) -> onnx.ValueInfoProto:
+def value(name: str, shape: Sequence[int | str | None] | None, kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
     """An input or output."""
     return helper.make_tensor_value_info(name, kind, shape)
 

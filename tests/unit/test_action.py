@@ -204,8 +204,8 @@ def test_every_leg_and_step_has_an_artifact_of_its_own(tmp_path: Path) -> None:
     others = [
         base | {"GITHUB_JOB": "other"},
         base | {"GITHUB_RUN_ATTEMPT": "3"},
-        base | {"DRIFTGATE_MATRIX": '{"board": "j6e"}'},
-        base | {"DRIFTGATE_MATRIX": '{"board": "j6m"}'},
+        base | {"DRIFTGATE_LEG": '{"board": "j6e"}'},
+        base | {"DRIFTGATE_LEG": '{"board": "j6m"}'},
         base | {"DRIFTGATE_SUBJECT": "Größe/klein; 1"},
         base | {"DRIFTGATE_OUT": "second"},
     ]

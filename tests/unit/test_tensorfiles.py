@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -173,14 +174,15 @@ def test_a_cut_off_file_is_refused(form: Callable[[Path], Path], keep: int, tmp_
     assert failure(path).problems[0].code == "npz-damaged"
 
 
-@pytest.mark.parametrize("form", [stacked, compressed])
-def test_a_flipped_bit_is_noticed(form: Callable[[Path], Path], tmp_path: Path) -> None:
-    path = form(tmp_path)
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+def test_a_flipped_bit_is_noticed(write: Callable[..., None], tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (2, 1 << 17), np.uint8)  # deflate stores it as it is
+    path = tmp_path / "data.npz"
+    write(path, x=noise)
     content = bytearray(path.read_bytes())
-    position = bytes(content).find(X[1].tobytes()) if form is stacked else 200
-    content[position] ^= 0x10
+    content[content.index(noise[0, -64:].tobytes())] ^= 0x10
     path.write_bytes(content)
-    assert failure(path).problems[0].code in ("tensor-damaged", "npz-damaged")
+    assert failure(path).problems[0].code == "tensor-damaged"
 
 
 def test_a_cut_off_npy_is_refused(tmp_path: Path) -> None:
@@ -226,7 +228,11 @@ def test_two_forms_in_one_folder_are_not_chosen_between(tmp_path: Path) -> None:
 
 def test_other_paths_say_what_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("1,2")
-    for name, code in (("data.csv", "tensors-kind"), ("nowhere", "tensors-missing"), ("nowhere.npz", "tensors-missing")):
+    for name, code in (
+        ("data.csv", "tensors-kind"),
+        ("nowhere", "tensors-missing"),
+        ("nowhere.npz", "tensors-missing"),
+    ):
         error = failure(tmp_path / name)
         assert error.problems[0].code == code
         assert_speaks(error, "<id>.npz")
@@ -235,8 +241,6 @@ def test_other_paths_say_what_is_wanted(tmp_path: Path) -> None:
 def test_an_uncompressed_stack_is_mapped_and_not_loaded(tmp_path: Path) -> None:
     np.savez(tmp_path / "large.npz", x=np.zeros((64, 1 << 18), np.float32))
     source = open_source(tmp_path / "large.npz")
-    import tracemalloc
-
     tracemalloc.start()
     for sample in source.ids:
         source.read(sample)

@@ -44,7 +44,8 @@ class RecordedBackend:
             raise BackendError(message("recording-tap-missing", taps=missing, **said))
         names = tuple(dict.fromkeys((*(first if listed is None else listed), *taps)))
         specs = tuple(_spec(name, first[name], listed or {}) for name in names)
-        problems = [problem for spec in specs if (problem := _quantization_problem(spec, str(path)))]
+        file = str(signature_path(path))
+        problems = [problem for spec in specs if (problem := _quantization_problem(spec, file))]
         if problems:
             raise ArtifactError(*problems)
         return RecordedSession(artifact.stage, path, source, Signature((), specs))

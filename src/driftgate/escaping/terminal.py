@@ -9,7 +9,7 @@ from driftgate.escaping import characters
 LIMIT = 120  # characters of one name
 
 #: A tag of rich's markup, and the backslashes before it.
-_TAG = re.compile(r"(\\*)(?=\[[a-z#/@])")
+_TAG = re.compile(r"(\\*)\[(?=[a-z#/@])")
 
 
 def inert(text: str, limit: int | None = None) -> str:
@@ -25,5 +25,5 @@ def block(text: str) -> str:
 
 def markup(text: str) -> str:
     """One line for rich's markup; print it with `emoji=False`, or rich replaces `:names:` in it."""
-    escaped = _TAG.sub(lambda match: match[1] * 2 + "\\", inert(text))
+    escaped = _TAG.sub(lambda match: match[1] * 2 + "\\[", inert(text))
     return f"{escaped} " if escaped.endswith("\\") else escaped

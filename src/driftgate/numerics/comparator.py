@@ -214,11 +214,11 @@ class Comparator:
         elif _channels(alignment) != _channels(track.alignment):
             # Channels that come and go with the sample (detections) have no meaning as channels.
             track.alignment = replace(track.alignment, axis=None)
-        axis = track.alignment.axis
-        table = by_channel(a, b, axis=axis, step=track.step)
+        # Each sample is cut along its own axis, whatever the others are like: its row never depends on them.
+        table = by_channel(a, b, axis=alignment.axis, step=track.step)
         track.samples.append(sample)
         track.rows.append(fold(table))
-        if axis is not None:
+        if track.alignment.axis is not None:
             track.open_channels.append(table)
         if alignment.ties:
             track.alignment = replace(track.alignment, ties=track.alignment.ties + alignment.ties)
@@ -229,6 +229,7 @@ class Comparator:
         for track in self._tracks.values():
             if track.alignment.axis is None:
                 track.channels.clear()
+                track.open_channels.clear()
             elif track.open_channels:
                 track.channels.append(fold(concatenate(track.open_channels), _channels(track.alignment)[1]))
                 track.open_channels.clear()

@@ -52,6 +52,10 @@ def by_channel(a: NDArray[Any], b: NDArray[Any], *, axis: int | None, step: floa
     else:
         where = np.zeros(len(d), dtype=np.intp)
         largest = low_x = high_x = low_y = high_y = np.zeros(len(d))
+    # The mean of equal numbers may be off by a rounding; they are constant all the same.
+    still_x, still_y = low_x == high_x, low_y == high_y
+    m2_x, m2_y = np.where(still_x, 0.0, m2_x), np.where(still_y, 0.0, m2_y)
+    co = np.where(still_x | still_y, 0.0, co)
     return Moments(
         count=counts,
         nonfinite_a=lost_x,
@@ -94,6 +98,9 @@ def fold(table: Moments, width: int = 1) -> Moments:
     worst = cube(table.max_abs).argmax(0)
     columns = np.arange(width)
     filled = n > 0
+    low_a, high_a = _least(cube(table.min_a), filled), -_least(-cube(table.max_a), filled)
+    low_b, high_b = _least(cube(table.min_b), filled), -_least(-cube(table.max_b), filled)
+    moving_a, moving_b = low_a != high_a, low_b != high_b
     with np.errstate(invalid="ignore", over="ignore"):
         return Moments(
             count=total,
@@ -103,17 +110,17 @@ def fold(table: Moments, width: int = 1) -> Moments:
             broken=cube(table.broken).sum(0),
             mean_a=mean_a,
             mean_b=mean_b,
-            m2_a=(cube(table.m2_a) + n * away_a * away_a).sum(0),
-            m2_b=(cube(table.m2_b) + n * away_b * away_b).sum(0),
-            co_ab=(cube(table.co_ab) + n * away_a * away_b).sum(0),
+            m2_a=np.where(moving_a, (cube(table.m2_a) + n * away_a * away_a).sum(0), 0.0),
+            m2_b=np.where(moving_b, (cube(table.m2_b) + n * away_b * away_b).sum(0), 0.0),
+            co_ab=np.where(moving_a & moving_b, (cube(table.co_ab) + n * away_a * away_b).sum(0), 0.0),
             sum_dd=cube(table.sum_dd).sum(0),
             sum_abs=cube(table.sum_abs).sum(0),
             max_abs=cube(table.max_abs)[worst, columns],
             max_at=cube(table.max_at)[worst, columns],
-            min_a=_least(cube(table.min_a), filled),
-            max_a=-_least(-cube(table.max_a), filled),
-            min_b=_least(cube(table.min_b), filled),
-            max_b=-_least(-cube(table.max_b), filled),
+            min_a=low_a,
+            max_a=high_a,
+            min_b=low_b,
+            max_b=high_b,
             over_decade=cube(table.over_decade).sum(0),
             over_lsb=None if table.over_lsb is None else cube(table.over_lsb).sum(0),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jinja2 import FunctionLoader, StrictUndefined
+from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from driftgate.errors import StorageError
@@ -36,7 +37,7 @@ def environment(
     root = folder()
 
     def source(name: str) -> str | None:
-        file = root.joinpath(name)
+        file = root.joinpath(*split_template_path(name))
         return file.read_text(encoding="utf-8") if file.is_file() else None
 
     made = ImmutableSandboxedEnvironment(

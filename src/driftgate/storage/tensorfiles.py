@@ -174,6 +174,7 @@ def _load(path: Path, header: _Header) -> Tensor:
     try:
         with zipfile.ZipFile(path) as archive, archive.open(f"{header.name}.npy") as stream:
             array: Tensor = np.lib.format.read_array(stream, allow_pickle=False)
+            stream.read()  # the checksum is compared at the end of the member only
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
         raise SampleError(message("tensor-damaged", path=str(path), tensor=header.name, reason=str(error))) from error
     return array

@@ -31,6 +31,11 @@ class Checked:
         """Score as written (200/200) by stage."""
         return {score["stage"]: score["text"] for score in self.judgement["scores"]}
 
+    def metric(self, link: str, output: str, name: str) -> float:
+        """A metric of one output over all samples."""
+        (summary,) = [s for s in self.judgement["summaries"] if (s["link"], s["output"]) == (link, output)]
+        return float(dict(summary["metrics"])[name])
+
     def run_of(self, stage: str) -> dict[str, Any]:
         """The facts of the run of one stage."""
         (run,) = [run for run in self.facts["runs"] if run["stage"] == stage]
