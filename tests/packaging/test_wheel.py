@@ -66,8 +66,7 @@ def test_the_lowest_versions_work(wheel: Path, requirements: tuple[Requirement, 
     lowest = {requirement.name: lower_bound(requirement) for requirement in requirements}
     constraints = tmp_path / "lowest.txt"
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in lowest.items()))
-    tools = ("pytest>=8", "pytest-xdist>=3.5", "hypothesis>=6.100", "lxml>=5")
-    python = environment(tmp_path / "venv", "--constraint", str(constraints), str(wheel), *tools)
+    python = environment(tmp_path / "venv", "--constraint", str(constraints), f"{wheel}[test]")
 
     demo(python, tmp_path)
     command(str(python), "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "tests/unit", folder=ROOT)

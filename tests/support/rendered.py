@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import cast
 
 import cmarkgfm  # type: ignore[import-untyped]
 from cmarkgfm.cmark import Options  # type: ignore[import-untyped]
@@ -13,7 +14,8 @@ from lxml.html import HtmlElement, document_fromstring
 def rendered(markdown: str) -> HtmlElement:
     """The page's body as a tree; raw HTML is kept, so what slipped through escaping becomes an element."""
     page = cmarkgfm.github_flavored_markdown_to_html(markdown, options=Options.CMARK_OPT_UNSAFE)
-    return document_fromstring(f"<html><body>{page}</body></html>").body
+    (body,) = document_fromstring(f"<html><body>{page}</body></html>").iter("body")
+    return cast(HtmlElement, body)
 
 
 def names(page: HtmlElement) -> set[str]:

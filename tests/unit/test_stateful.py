@@ -13,9 +13,9 @@ from support.models import accumulator, save
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.recorded import RecordedBackend
 from driftgate.backends.stateful import StatefulSession
-from driftgate.domain.tensors import TensorSpec
+from driftgate.domain.tensors import Signature, TensorSpec
 from driftgate.errors import ConfigError, SampleError
-from driftgate.sessions import Artifact, Session, Tensor
+from driftgate.sessions import Artifact, Session, Tensor, Tensors
 
 STATE = {"next_state": "state"}
 X = np.array([[[1, 10]], [[2, 20]], [[3, 30]]], np.float32)
@@ -105,6 +105,41 @@ def test_a_state_of_dynamic_shape_starts_with_one_row_and_a_note(tmp_path: Path)
         assert_same(run(session, x=X, gain=GAIN), {"y": 2 * SUMS, "next_state": SUMS})
         (note,) = session.notes
     assert note.get("inputs") == ("state (?, 2)",)
+
+
+class Reticent:
+    """A session that does not say what its inputs are like, as those of PyTorch."""
+
+    def __init__(self, inner: Session) -> None:
+        self._inner = inner
+        self.environment = inner.environment
+        self.notes = inner.notes
+
+    @property
+    def signature(self) -> Signature:
+        inner = self._inner.signature
+        assert inner is not None
+        return Signature(tuple(TensorSpec(spec.name, "") for spec in inner.inputs), ())
+
+    def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
+        return self._inner.infer(feeds, sample=sample)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def test_what_a_stage_does_not_say_of_its_inputs_is_taken_from_another_one(tmp_path: Path) -> None:
+    known = opened(tmp_path)
+    signature = known.signature
+    assert signature is not None
+    with pytest.raises(ConfigError) as caught:
+        StatefulSession(Reticent(known), STATE, stage="pytorch")
+    assert_speaks(caught.value, "pytorch", "x, state, gain")
+    session = StatefulSession(Reticent(known), STATE, stage="pytorch", like=signature.inputs)
+    assert_same(run(session, x=X, gain=GAIN), {"y": 2 * SUMS, "next_state": SUMS})
 
 
 def test_a_state_of_fixed_shape_needs_no_note(session: StatefulSession) -> None:

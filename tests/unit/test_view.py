@@ -16,7 +16,7 @@ from driftgate.reporting.view.page import page, shortened, subject
 from driftgate.reporting.view.readings import reading
 from driftgate.reporting.view.runs import measured_on, notes, run_lines
 from driftgate.reporting.view.scores import score_lines, score_table
-from driftgate.reporting.view.table import headline, overall, rows
+from driftgate.reporting.view.table import Place, headline, overall, place, rows
 from support.results import (
     crashed,
     error,
@@ -95,7 +95,7 @@ def test_a_row_shows_the_value_that_is_nearest_to_its_limit() -> None:
         if row.reading is not None
     ]
     assert shown == [
-        ("score", "0.9889", "≥", "0.9889"),
+        ("score", "356/360", "≥", "0.9889"),
         ("error / range", "1.2e-06", "≤", "0.0001"),
         ("error / range", "2.43e-06", "≤", "0.0001"),
         ("cosine", "0.99931", "≥", "0.99"),
@@ -291,3 +291,17 @@ def test_a_shortened_page_says_how_much_it_lost() -> None:
     assert one.rows == whole.subjects[0].rows
     assert one.left_out == (10 - 3) + (6 - 3) + (7 - 3) + (len(whole.subjects[0].notes) - 3)
     assert shortened(whole, 1000).subjects[0].left_out == 0
+
+
+def test_a_difference_of_zero_stands_nowhere() -> None:
+    assert place(verdict("a..b", "decimals", 0.0, 1e-5)) == Place("logits")
+    assert place(verdict("a..b", "decimals", 1e-6, 1e-5)) == Place("logits", "0137", 3)
+
+
+def test_a_broken_score_is_shown_with_the_metrics_of_its_link() -> None:
+    facts, judged = failing_pair()
+    checks = list(judged.checks)
+    checks[4] = replace(checks[4], verdicts=checks[4].verdicts[1:])
+    found = failure(replace(judged, checks=tuple(checks)), facts)
+    assert found is not None
+    assert [line.output for line in found.metrics.lines] == ["logits"]

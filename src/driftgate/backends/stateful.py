@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 
@@ -32,15 +32,23 @@ class StatefulSession:
     so). Outputs, states and taps among them, are (T, *output).
     """
 
-    def __init__(self, session: Session, state: Mapping[str, str], *, stage: str) -> None:
-        """Raises ConfigError for a state that names no output or no input, or one input twice."""
+    def __init__(
+        self, session: Session, state: Mapping[str, str], *, stage: str, like: Iterable[TensorSpec] = ()
+    ) -> None:
+        """`like` are inputs of other stages of the network: they tell, by name, what this stage's artifact does
+        not say of its own.
+
+        Raises ConfigError for a state that names no output or no input, or one input twice, and for inputs
+        whose shape nobody knows.
+        """
         self._session = session
         self._stage = stage
         self._state = dict(state)
         signature = session.signature
         if signature is None or not signature.inputs:
             raise ConfigError(message("state-no-inputs", stage=stage))
-        self._inputs = {spec.name: spec for spec in signature.inputs}
+        siblings = {spec.name: spec for spec in like if spec.shape is not None}
+        self._inputs = {spec.name: _completed(spec, siblings.get(spec.name)) for spec in signature.inputs}
         outputs = tuple(spec.name for spec in signature.outputs)
         problems: list[Message] = []
         for source, target in self._state.items():
@@ -60,7 +68,7 @@ class StatefulSession:
     def signature(self) -> Signature:
         """That of a sequence: state inputs are those of `optional_inputs`, outputs have the time in front."""
         inner = self._session.signature or Signature((), ())
-        required = tuple(spec for spec in inner.inputs if spec.name not in self._state.values())
+        required = tuple(spec for spec in self._inputs.values() if spec.name not in self._state.values())
         return Signature(tuple(_over_time(spec) for spec in required), tuple(_over_time(s) for s in inner.outputs))
 
     @property
@@ -172,6 +180,12 @@ class StatefulSession:
                 )
             stacked[name] = np.stack([step[name] for step in steps])
         return stacked
+
+
+def _completed(spec: TensorSpec, sibling: TensorSpec | None) -> TensorSpec:
+    if spec.shape is not None or sibling is None:
+        return spec
+    return replace(spec, dtype=spec.dtype or sibling.dtype, shape=sibling.shape)
 
 
 def _over_time(spec: TensorSpec) -> TensorSpec:

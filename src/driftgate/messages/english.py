@@ -134,8 +134,8 @@ ENGLISH: dict[str, str] = {
     "state-input-unknown": '{stage}: state names the input "{name}", the model has: {known}',
     "state-input-twice": "{stage}: state gives one input two outputs: {names}",
     "state-unranked": (
-        "{stage}: the shapes of {names} are not known, so sequences cannot be told from constants; use a "
-        "recording or run the sequence inside of the model"
+        "{stage}: neither this stage nor another one tells the shapes of {names}, so sequences cannot be told "
+        "from constants; use a recording or run the sequence inside of the model"
     ),
     "state-not-given": "{stage}, sample {sample}: the model did not give the state {names}",
     "state-shape-completed": (
@@ -273,7 +273,7 @@ ENGLISH: dict[str, str] = {
     "overall-error": "ERROR in {errors} of {total} subjects",
     "overall-pass": "PASS in all {total} subjects",
     "overall-nothing": "ERROR: nothing was judged",
-    "row-behind": "behind the first failure; its numbers stand below",
+    "row-behind": "behind the first failure; numbers below",
     "row-optional": "not required by the policy",
     "first-failure": "First failure: {check}",
     "not-established": "Could not be established: {check}",
@@ -347,7 +347,7 @@ ENGLISH: dict[str, str] = {
     "criterion-ulp": "float error",
     "criterion-range": "error / range",
     "criterion-decimals": "max abs error",
-    "criterion-integers": "share of unequal integers",
+    "criterion-integers": "unequal integers",
     "criterion-lsb": "max error",
     "criterion-cosine": "cosine",
     "criterion-centred-cosine": "centred cosine",
@@ -370,6 +370,7 @@ ENGLISH: dict[str, str] = {
     "unit-ulp": "ulp",
     "unit-lsb": "LSB",
     "unit-sqnr": "dB",
+    "unit-integers": "%",
     "unit-score-drop": "%",
     "broken-limit": "{criterion} is {value}, wanted {relation} {limit}",
     "case-failed": "the check failed; summary.md says why",

@@ -15,7 +15,7 @@ from driftgate.escaping import xml
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.reporting.view.page import facts_of
-from driftgate.reporting.view.readings import Reading, long_texts, reading
+from driftgate.reporting.view.readings import long_texts, reading
 from driftgate.reporting.view.table import first_failure
 
 _WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PASSED, Outcome.SKIPPED)
@@ -135,7 +135,7 @@ def _cases(check: CheckResult, judgement: Judgement, facts: Facts | None, second
             reason=behind or _reason(worst),
             details=(*_link(target, facts), *_details(verdicts), *_metrics(judgement, target, output)),
             long_texts=tuple(xml.clean(value) for value in long_texts(worst.reason)),
-            seconds=seconds.pop(target.rpartition("..")[2], 0.0),
+            seconds=sum(seconds.pop(stage, 0.0) for stage in target.split("..")),
         )
 
 
@@ -168,15 +168,15 @@ def _reason(verdict: Verdict) -> str:
         message(
             "broken-limit",
             criterion=text(number.title),
-            value=_unit(number),
+            value=_with_unit(number.value, number.unit),
             relation=number.relation,
-            limit=number.limit,
+            limit=_with_unit(number.limit, number.unit),
         )
     )
 
 
-def _unit(number: Reading) -> str:
-    return number.value if number.unit is None else f"{number.value} {text(number.unit)}"
+def _with_unit(value: str, unit: Message | None) -> str:
+    return value if unit is None else f"{value} {text(unit)}"
 
 
 def _link(target: str, facts: Facts | None) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import CELLS, Judgement, Outcome, Summary, Verdict
 from driftgate.messages.message import Message, message
 from driftgate.reporting.view.readings import UNITS, Reading, as_written, long_texts, reading, shown
-from driftgate.reporting.view.table import Place, first_failure, worst_first
+from driftgate.reporting.view.table import Place, first_failure, place, worst_first
 
 SHOWN = 5  # verdicts of the first failure; the rest stands in the details
 
@@ -84,7 +84,8 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
     broken = worst_first(check)
     target = broken[0].target if broken else ""
     outputs = {verdict.output for verdict in broken[:SHOWN]}
-    concerned = [summary for summary in judgement.summaries if summary.link == target and summary.output in outputs]
+    measured = [summary for summary in judgement.summaries if summary.link == target]
+    concerned = [summary for summary in measured if summary.output in outputs] or measured[:SHOWN]
     findings = [finding.next for finding in judgement.findings if finding.link == target and finding.next is not None]
     investigated = facts is not None and any(i.link == target for i in facts.investigations)
     optional = () if check.required else (message("row-optional"),)
@@ -145,7 +146,7 @@ def _line(verdict: Verdict, judgement: Judgement, facts: Facts | None) -> Verdic
         cell=CELLS[verdict.outcome],
         reading=as_written(reading(verdict), verdict, judgement.scores, specs),
         origin=None if verdict.origin is None else message(f"origin-{verdict.origin.value}"),
-        place=Place(verdict.output, verdict.sample, verdict.channel),
+        place=place(verdict),
         reason=verdict.reason,
         long_texts=long_texts(verdict.reason),
         notes=verdict.notes,

@@ -15,8 +15,8 @@ from driftgate.messages.message import Message, message
 from driftgate.messages.text import number
 
 #: Metrics and criteria with a unit of their own; the others are ratios, or have the tensor's unit.
-UNITS = {name: message(f"unit-{name}") for name in ("ulp", "lsb", "sqnr", SCORE_DROP)}
-PERCENT = frozenset({SCORE_DROP})
+UNITS = {name: message(f"unit-{name}") for name in ("ulp", "lsb", "sqnr", "integers", SCORE_DROP)}
+PERCENT = frozenset({"integers", SCORE_DROP})
 SENTENCE = 120  # characters that a sentence shows of one parameter
 RELATIONS = {"lower": "≤", "higher": "≥"}
 

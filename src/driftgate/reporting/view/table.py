@@ -33,6 +33,13 @@ class Row:
     notes: tuple[Message, ...]
 
 
+def place(verdict: Verdict) -> Place:
+    """Where a verdict's worst value stands; a difference of zero stands nowhere."""
+    if verdict.value == 0:
+        return Place(verdict.output)
+    return Place(verdict.output, verdict.sample, verdict.channel)
+
+
 def headline(judgement: Judgement) -> Message:
     """One line: at which check it fails, or how much of what there is passes."""
     if judgement.outcome is Outcome.FAILED:
@@ -101,6 +108,6 @@ def _row(check: CheckResult, judgement: Judgement, specs: Sequence[ScoreSpec]) -
         title=check.title,
         cell=cell,
         reading=number,
-        place=Place(verdict.output, verdict.sample, verdict.channel),
+        place=place(verdict),
         notes=tuple(dict.fromkeys((*reason, *optional, *verdict.notes, *check.notes))),
     )
