@@ -12,8 +12,10 @@ FIELD := .cache/field-venv
 PACKAGE := .venv/package.stamp
 TOOLS := .venv/tools.stamp
 
-.PHONY: all demo test lint types floors schema packaging field act clean
-all: test lint types floors packaging field act
+SCHEMAS := config results samples
+
+.PHONY: all demo test lint types floors schemas schema-check packaging field act clean
+all: test lint types floors schema-check packaging field act
 
 demo: $(PACKAGE)
 	$(BIN)/driftgate demo --out demo-out
@@ -30,6 +32,16 @@ types: $(TOOLS)
 
 floors: $(TOOLS)
 	$(BIN)/python -m pytest tests/floors
+
+schemas: $(PACKAGE)
+	mkdir -p schemas
+	set -e; for name in $(SCHEMAS); do $(BIN)/driftgate schema $$name > schemas/$$name.schema.json; done
+
+schema-check: $(PACKAGE)
+	@for name in $(SCHEMAS); do \
+		$(BIN)/driftgate schema $$name | diff schemas/$$name.schema.json - \
+		|| { echo "schemas/$$name.schema.json is not what driftgate schema $$name says; run make schemas"; exit 1; }; \
+	done
 
 packaging: $(TOOLS)
 	$(BIN)/python -m pytest tests/packaging
