@@ -9,6 +9,11 @@
      ├─ BackendError      a stage's tool or worker is absent, died, hung or answered nonsense
      ├─ InstallError      the action could not install the package
      ├─ StorageError      a document, recording or output folder cannot be read or written
+     ├─ GitHubError       GitHub did not give or take what was asked of it
+     │   ├─ NotAllowed    the token may not do it
+     │   ├─ Gone          what was asked for is not there, or the token may not see it
+     │   ├─ Postponed     a write was refused for now: look again before doing it
+     │   └─ ReplyLost     nobody knows whether a write was done: look before doing it again
      └─ MergeConflict     two shards say different things about the same fact
 
 A failed check is an outcome and never an exception.
@@ -61,6 +66,26 @@ class InstallError(DriftgateError):
 
 class StorageError(DriftgateError):
     """Something on disk cannot be read or written."""
+
+
+class GitHubError(DriftgateError):
+    """GitHub's API or the environment of a run is not what it must be."""
+
+
+class NotAllowed(GitHubError):
+    """The token may not do what was asked."""
+
+
+class Gone(GitHubError):
+    """What was asked for is not there, or not there for this token."""
+
+
+class Postponed(GitHubError):
+    """A write was not done; the wait that GitHub asked for is over."""
+
+
+class ReplyLost(GitHubError):
+    """A write was sent and no reply came that tells whether it was done."""
 
 
 class MergeConflict(DriftgateError):

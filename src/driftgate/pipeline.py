@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +26,9 @@ from driftgate.numerics.outputs import plan_feeds
 from driftgate.plan import Job
 from driftgate.scoring.scorer import SCORERS
 from driftgate.sessions import Artifact, Session, Tensor
+
+#: Opens a stretch of waiting, for a model or a worker, in which KeyboardInterrupt may come.
+Breakable = Callable[[], AbstractContextManager[None]]
 
 STAGE_ERRORS = (ArtifactError, BackendError, ConfigError, SampleError)
 
@@ -82,8 +85,11 @@ def capture(
     *,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.monotonic,
+    breakable: Breakable = nullcontext,
 ) -> Capture:
     """Run a leg and return its facts, which hold what there is even if it was interrupted.
+
+    The facts are whole samples only if nothing interrupts outside of `breakable`.
 
     A stage that breaks takes only its own links with it. Raises SampleError where the data set itself is
     wrong: a sample that changed or cannot be read, or a feed that no stage takes.
@@ -99,15 +105,20 @@ def capture(
         scorers: list[_ScoreTrack] = []
         try:
             for stage in sorted(leg.stages, key=chain_order.index):
-                runners[stage] = _open(job, by_stage[stage], digests[stage], stack, clock)
+                runners[stage] = _open(job, by_stage[stage], digests[stage], stack, clock=clock, breakable=breakable)
+            if job.state:
+                _remember(job, runners, stack)
             comparators = _comparators(job, runners)
             scorers = [_ScoreTrack(spec, runner, job) for spec in plan.scores for runner in runners.values()]
-            _run_samples(job, leg, runners, comparators, scorers, progress, clock)
+            _run_samples(job, leg, runners, comparators, scorers, progress=progress, clock=clock, breakable=breakable)
         except KeyboardInterrupt:
             interrupted = True
     for runner in runners.values():
         if interrupted and runner.outcome is RunOutcome.PASSED:
             runner.outcome, runner.reason = RunOutcome.PARTIAL, message("interrupted", done=runner.done)
+    for link in plan.links:
+        if link.name in comparators:
+            runners[link.candidate].notes.extend(comparators[link.name].notes)
     facts = Facts(
         plan=plan,
         runs=tuple(_run(runner, leg) for runner in runners.values()),
@@ -129,18 +140,18 @@ def capture(
     return Capture(merge([facts]), interrupted)
 
 
-def _open(job: Job, artifact: Artifact, digest: str, stack: ExitStack, clock: Callable[[], float]) -> _Runner:
+def _open(
+    job: Job, artifact: Artifact, digest: str, stack: ExitStack, *, clock: Callable[[], float], breakable: Breakable
+) -> _Runner:
     stage = job.plan.chain.stage(artifact.stage)
     started = clock()
     runner = _Runner(artifact.stage, artifact, digest, stage.feeds, needs_feeds=True)
     try:
         runs_it = backend(artifact.backend)
         runner.needs_feeds = runs_it.needs_feeds
-        session = stack.enter_context(runs_it.open(artifact))
-        if job.state and runner.needs_feeds:
-            remembering = stack.enter_context(StatefulSession(session, job.state, stage=artifact.stage))
-            runner.optional = remembering.optional_inputs
-            session = remembering
+        with breakable():
+            session = stack.enter_context(runs_it.open(artifact))
+        runner.optional = getattr(session, "optional_inputs", ())
         runner.session = session
         runner.environment = session.environment
         runner.notes.extend(session.notes)
@@ -151,6 +162,35 @@ def _open(job: Job, artifact: Artifact, digest: str, stack: ExitStack, clock: Ca
         runner.feeds = FeedKind.RAW
     runner.seconds += clock() - started
     return runner
+
+
+def _remember(job: Job, runners: Mapping[str, _Runner], stack: ExitStack) -> None:
+    """Let networks with memory run sequences; what a stage does not say of its inputs, another one does."""
+    common = {alias: name for name, aliases in job.inputs.items() for alias in aliases}
+    told = {
+        runner.stage: signature.inputs
+        for runner in runners.values()
+        if runner.session is not None and runner.needs_feeds and (signature := runner.session.signature) is not None
+    }
+    for stage, inputs in told.items():
+        runner = runners[stage]
+        session = runner.session
+        own = {common.get(spec.name, spec.name): spec.name for spec in inputs}
+        like = [
+            replace(spec, name=own[name])
+            for other, specs in told.items()
+            for spec in specs
+            if other != stage and (name := common.get(spec.name, spec.name)) in own
+        ]
+        if session is None:
+            continue
+        try:
+            remembering = stack.enter_context(StatefulSession(session, job.state, stage=stage, like=like))
+        except STAGE_ERRORS as error:
+            runner.fail(error)
+            continue
+        runner.session, runner.optional = remembering, remembering.optional_inputs
+        runner.notes.extend(note for note in remembering.notes if note not in runner.notes)
 
 
 def _comparators(job: Job, runners: Mapping[str, _Runner]) -> dict[str, Comparator]:
@@ -173,21 +213,28 @@ def _run_samples(
     runners: Mapping[str, _Runner],
     comparators: Mapping[str, Comparator],
     scorers: Sequence[_ScoreTrack],
+    *,
     progress: Progress | None,
     clock: Callable[[], float],
+    breakable: Breakable,
 ) -> None:
     samples = job.plan.samples
     expected = dict(zip(samples.ids, samples.digests, strict=True))
     total = len(samples.of_blocks(leg.blocks))
     done = 0
+    assigned: dict[FeedKind, tuple[str, ...]] | None = None
     for block in leg.blocks:
         for sample in samples.of_blocks([block]):
             feeds = job.data.checked(sample, expected[sample])
-            if not done:
-                _assign_feeds(job, runners, feeds)
+            names = {kind: tuple(given) for kind, given in feeds.items()}
+            if names != assigned:
+                if assigned is not None:
+                    _same_feeds(job, runners, assigned, names, sample=sample)
+                _assign_feeds(job, runners, names, sample)
+                assigned = names
             outputs: dict[str, dict[str, Tensor]] = {}
             for runner in runners.values():
-                result = _infer(runner, feeds, sample, clock)
+                result = _infer(runner, feeds, sample, clock=clock, breakable=breakable)
                 if result is not None:
                     outputs[runner.stage] = result
             for link in job.plan.links:
@@ -203,9 +250,28 @@ def _run_samples(
                 progress(done, total)
 
 
-def _assign_feeds(job: Job, runners: Mapping[str, _Runner], feeds: Mapping[FeedKind, Mapping[str, Tensor]]) -> None:
-    """Decide once which feed goes into which input; a feed that nobody takes is a wrong data set."""
+def _same_feeds(
+    job: Job,
+    runners: Mapping[str, _Runner],
+    before: Mapping[FeedKind, tuple[str, ...]],
+    now: Mapping[FeedKind, tuple[str, ...]],
+    *,
+    sample: str,
+) -> None:
+    """Only feeds of optional inputs may come and go. Raises SampleError."""
+    free = {name for runner in runners.values() for name in runner.optional}
+    free |= {feed for feed, names in job.inputs.items() if free.intersection(names)}
+    for kind, names in now.items():
+        if set(names) - free != set(before[kind]) - free:
+            raise SampleError(message("sample-feeds", sample=sample, found=names or ("-",), wanted=before[kind]))
+
+
+def _assign_feeds(
+    job: Job, runners: Mapping[str, _Runner], feeds: Mapping[FeedKind, tuple[str, ...]], sample: str
+) -> None:
+    """Decide, from this sample on, which feed goes into which input; a feed that nobody takes is a wrong data set."""
     taken: dict[FeedKind, set[str]] = {FeedKind.RAW: set(), FeedKind.RUNTIME: set()}
+    unfed: list[Message] = []
     certain = True
     for runner in runners.values():
         if runner.session is None:
@@ -214,7 +280,7 @@ def _assign_feeds(job: Job, runners: Mapping[str, _Runner], feeds: Mapping[FeedK
         signature = runner.session.signature
         if not runner.needs_feeds:
             continue
-        have = tuple(feeds[runner.feeds])
+        have = feeds[runner.feeds]
         if signature is None:
             runner.inputs = tuple((name, name) for name in have)
         else:
@@ -222,28 +288,35 @@ def _assign_feeds(job: Job, runners: Mapping[str, _Runner], feeds: Mapping[FeedK
                 [spec.name for spec in signature.inputs], have, names=job.inputs, optional=runner.optional
             )
             if plan.missing:
-                runner.fail(
-                    SampleError(message("input-unfed", stage=runner.stage, inputs=plan.missing, feeds=have or ("-",)))
-                )
+                stage, have = runner.stage, have or ("-",)
+                unfed.append(message("input-unfed", stage=stage, sample=sample, inputs=plan.missing, feeds=have))
+                runner.fail(SampleError(unfed[-1]))
             elif plan.unused:
-                runner.notes.append(message("feeds-unused", stage=runner.stage, feeds=plan.unused))
+                note = message("feeds-unused", stage=runner.stage, feeds=plan.unused)
+                runner.notes.extend([note] if note not in runner.notes else [])
             runner.inputs = plan.inputs
         taken[runner.feeds].update(feed for _, feed in runner.inputs)
     asked = {runner.feeds for runner in runners.values() if runner.needs_feeds}
     idle = tuple(sorted(name for kind in asked for name in feeds[kind] if name not in taken[kind]))
     if certain and idle:
-        raise SampleError(message("feed-unwanted", feeds=idle))
+        raise SampleError(*unfed, message("feed-unwanted", sample=sample, feeds=idle))
 
 
 def _infer(
-    runner: _Runner, feeds: Mapping[FeedKind, Mapping[str, Tensor]], sample: str, clock: Callable[[], float]
+    runner: _Runner,
+    feeds: Mapping[FeedKind, Mapping[str, Tensor]],
+    sample: str,
+    *,
+    clock: Callable[[], float],
+    breakable: Breakable,
 ) -> dict[str, Tensor] | None:
     if runner.session is None:
         return None
     chosen = {name: feeds[runner.feeds][feed] for name, feed in runner.inputs or ()}
     started = clock()
     try:
-        return runner.session.infer(chosen, sample=sample)
+        with breakable():
+            return runner.session.infer(chosen, sample=sample)
     except STAGE_ERRORS as error:
         runner.fail(error)
         return None

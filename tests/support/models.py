@@ -68,7 +68,7 @@ def tiny(rows: int | str = 1) -> onnx.ModelProto:
     return model(nodes, [value("x", [rows, 3])], [value("y", [rows, 2])], initializers={"weight": WEIGHT, "bias": BIAS})
 
 
-def one_node(operator: str, *, domain: str = "", name: str = "the_node", **attributes: object) -> onnx.ModelProto:
+def one_node(operator: str, *, domain: str = "", name: str = "the_node", **attributes: Any) -> onnx.ModelProto:
     """x (1, 3) → one operator → y."""
     node = helper.make_node(operator, ["x"], ["y"], name=name, domain=domain, **attributes)
     return model([node], [value("x", [1, 3])], [value("y", None)], domains=[domain] if domain else [])

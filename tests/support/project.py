@@ -128,7 +128,9 @@ def whole_chain(root: Path, *, count: int = 10, block: int = 3) -> Project:
     return project
 
 
-def torch_stand_in(project: Project, fault: str = "", *, timeout: float = 60, mark: Path | None = None) -> dict[str, Any]:
+def torch_stand_in(
+    project: Project, fault: str = "", *, timeout: float = 60, mark: Path | None = None
+) -> dict[str, Any]:
     """An artifact of the torch backend whose interpreter is a stand-in that computes the tiny network.
 
     `fault` is what it does at the sample with the number 2, after it has made the file `mark`.

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from driftgate.action import SUMMARY_LIMIT_BYTES, conclude, read_inputs, run
-from driftgate.errors import UsageError
-from driftgate.installation import fingerprint, tool_folder
+from driftgate.errors import InstallError, UsageError
+from driftgate.installation import STAMP, fingerprint, interpreter, tool_folder
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
@@ -257,6 +257,16 @@ def test_the_environment_is_kept_for_one_state_of_the_source(tmp_path: Path) -> 
 
     module.write_text("LIMIT = 2\n")
     assert fingerprint(tmp_path) != before
+
+
+def test_what_cannot_be_installed_is_told_and_not_kept(tmp_path: Path) -> None:
+    source, tools = tmp_path / "source", tmp_path / "tools"
+    source.mkdir()
+    with pytest.raises(InstallError, match=re.escape(str(source))) as caught:
+        interpreter(source, tools, os.environ)
+
+    assert [problem.code for problem in caught.value.problems] == ["install-package"]
+    assert list(tools.rglob(STAMP)) == []
 
 
 def test_tools_go_where_the_runner_keeps_them(tmp_path: Path) -> None:

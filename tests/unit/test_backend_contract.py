@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from support.contract import BackendContract, Case, moved
-from support.fakebackend import FakeBackend
-from support.models import BIAS, WEIGHT, answer, hidden, save, tiny
 
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.recorded import RecordedBackend
 from driftgate.sessions import Artifact
+from support.contract import BackendContract, Case, moved
+from support.fakebackend import FakeBackend
+from support.models import BIAS, WEIGHT, answer, hidden, save, tiny
 
 X = np.array([[1.0, -2.0, 0.5]], np.float32)
 

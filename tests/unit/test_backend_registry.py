@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.contract import assert_speaks
 
 from driftgate.backends.registry import BACKENDS, backend, backend_names
 from driftgate.errors import BackendError, ConfigError
+from support.contract import assert_speaks
 
 
 @pytest.mark.parametrize("name", sorted(BACKENDS))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.contract import assert_same, assert_speaks
-from support.fakebackend import FAKE_WORKER
-from support.models import BIAS, WEIGHT, answer
 
 from driftgate.backends.foreign import WorkerCall, open_foreign
 from driftgate.backends.process import TAIL_LINES, Child, ChildDied
 from driftgate.errors import BackendError, SampleError
+from support.contract import assert_same, assert_speaks
+from support.fakebackend import FAKE_WORKER
+from support.models import BIAS, WEIGHT, answer
 
 X = np.array([[1.0, -2.0, 0.5]], np.float32)
 STAGE = "pytorch"

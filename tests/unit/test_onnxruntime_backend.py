@@ -10,8 +10,6 @@ import onnx
 import onnxruntime as ort  # type: ignore[import-untyped]
 import pytest
 from onnx import TensorProto, helper
-from support.contract import assert_same, assert_speaks
-from support.models import WEIGHT, answer, hidden, model, one_node, save, tiny, value
 
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.processor import processor
@@ -19,6 +17,8 @@ from driftgate.domain.tensors import TensorSpec
 from driftgate.errors import ArtifactError, BackendError, ConfigError, LoadRefused, SampleError
 from driftgate.messages.message import message
 from driftgate.sessions import Artifact
+from support.contract import assert_same, assert_speaks
+from support.models import WEIGHT, answer, hidden, model, one_node, save, tiny, value
 
 X = np.array([[1.0, -2.0, 0.5]], np.float32)
 BACKEND = OnnxRuntimeBackend()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.contract import assert_same, assert_speaks
 
 from driftgate.backends.recorded import RecordedBackend
 from driftgate.domain.tensors import Quantization, Signature, TensorSpec
 from driftgate.errors import ArtifactError, BackendError, SampleError
 from driftgate.sessions import Artifact
+from support.contract import assert_same, assert_speaks
 
 BACKEND = RecordedBackend()
 LOGITS = np.arange(12, dtype=np.int8).reshape(4, 3)
@@ -81,7 +81,7 @@ def test_a_step_describes_a_float_and_a_scale_alone_has_zero_point_zero(tmp_path
 
 def test_without_a_list_all_tensors_are_outputs(tmp_path: Path) -> None:
     artifact = stacked(tmp_path)
-    for content in ({}, {"outputs": {}}):
+    for content in ("{}", '{"outputs": {}}'):
         describe(artifact, content)
         with BACKEND.open(artifact) as session:
             assert [spec.name for spec in session.signature.outputs] == ["logits", "boxes"]

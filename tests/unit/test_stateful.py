@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.contract import assert_same, assert_speaks
-from support.models import accumulator, save
 
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.recorded import RecordedBackend
@@ -16,6 +14,8 @@ from driftgate.backends.stateful import StatefulSession
 from driftgate.domain.tensors import Signature, TensorSpec
 from driftgate.errors import ConfigError, SampleError
 from driftgate.sessions import Artifact, Session, Tensor, Tensors
+from support.contract import assert_same, assert_speaks
+from support.models import accumulator, save
 
 STATE = {"next_state": "state"}
 X = np.array([[[1, 10]], [[2, 20]], [[3, 30]]], np.float32)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.contract import assert_speaks
 
 from driftgate.errors import SampleError
 from driftgate.sessions import Tensor
 from driftgate.storage.tensorfiles import open_source, tensors_digest
+from support.contract import assert_speaks
 
 X = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
 LABEL = np.array([3, 1, 2], np.int64)
@@ -74,7 +74,7 @@ def test_all_forms_give_the_same_samples(form: Callable[[Path], Path], tmp_path:
         assert sorted(tensors) == ["label", "x"]
         np.testing.assert_array_equal(tensors["x"], X[n : n + 1])
         np.testing.assert_array_equal(tensors["label"], LABEL[n : n + 1])
-        assert (tensors["x"].dtype, tensors["label"].dtype) == (np.float32, np.int64)
+        assert {name: tensor.dtype.name for name, tensor in tensors.items()} == {"x": "float32", "label": "int64"}
         assert all(file.is_file() for file in source.files(sample))
 
 
@@ -251,9 +251,9 @@ def test_an_uncompressed_stack_is_mapped_and_not_loaded(tmp_path: Path) -> None:
 
 
 def test_the_digest_is_that_of_names_types_shapes_and_values() -> None:
-    base = {"x": X, "label": LABEL}
+    base: dict[str, Tensor] = {"x": X, "label": LABEL}
     assert tensors_digest(base) == tensors_digest(dict(reversed(base.items())))
-    others = [
+    others: list[dict[str, Tensor]] = [
         {"y": X, "label": LABEL},
         {"x": X.reshape(3, 8), "label": LABEL},
         {"x": X.view(np.int32), "label": LABEL},

@@ -258,8 +258,8 @@ class _Line:
 
     def _died(self, doing: str) -> BackendError:
         self._over = True
-        tail = self._child.last_words()
         code = self._child.close()
+        tail = self._child.last_words()
         return BackendError(
             message("worker-died", doing=doing, exit_code=code, tail=tail, stage=self.stage, command=self._command)
         )

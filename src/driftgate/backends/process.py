@@ -86,7 +86,7 @@ class Child:
         """The last lines it wrote to stderr, bounded in number and length; empty if there are none."""
         if self._has_ended():
             self._readers[1].join(LAST_WORDS_SECONDS)
-        return "\n".join(tuple(self._tail))
+        return "\n".join(self._tail.copy())
 
     def terminate(self) -> None:
         """Ask the whole group to end now; `close` sees to it."""

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from driftgate.commands.checking import check
+from driftgate.commands.checking import OUTPUTS, check
 from driftgate.commands.speaking import LogText, guarded, verbose_option
 from driftgate.demo.build import build
+from driftgate.storage.folder import remove_all
 
 DEMO = "demo"
 
@@ -35,6 +36,7 @@ def command(
     log_text = LogText(verbose=verbose)
     name, _, fault = config.partition(":")
     path = Path(config)
+    remove_all(out, OUTPUTS)
     if name == DEMO and not path.exists():
         path = build(out / "project", fault or None)
     return check(path, out, subjects=subjects, policy=policy, profile=profile, as_json=as_json, log_text=log_text)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from driftgate.commands.checking import check
+from driftgate.commands.checking import OUTPUTS, check
 from driftgate.commands.speaking import LogText, guarded, verbose_option
 from driftgate.demo.build import build
+from driftgate.storage.folder import remove_all
 
 
 @click.command("demo")
@@ -22,4 +23,5 @@ from driftgate.demo.build import build
 def command(fault: str | None, out: Path, as_json: bool, verbose: bool) -> int:
     """Check a small network that comes with driftgate, through all stages; needs no board and no torch."""
     log_text = LogText(verbose=verbose)
+    remove_all(out, OUTPUTS)
     return check(build(out / "project", fault), out, as_json=as_json, log_text=log_text)

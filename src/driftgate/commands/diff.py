@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import click
 
 from driftgate.backends.registry import backend
 from driftgate.commands.checking import OUTPUTS, captured, deliver
-from driftgate.commands.speaking import LogText, guarded, verbose_option
+from driftgate.commands.speaking import LogText, guarded, stopped_while_waiting, verbose_option
 from driftgate.domain.chain import Chain, Check, CheckKind, LinkKind, Stage
 from driftgate.domain.judgement import Policy
 from driftgate.domain.plan import Plan, PlannedArtifact
@@ -69,12 +68,10 @@ def command(
     if absent:
         raise UsageError(message("paths-absent", paths=absent))
     job = _job(a, b, inputs, kind=LinkKind(kind), names=_names(outputs), options={"level": level, "threads": threads})
-    facts, interrupted = captured([job])
-    with tempfile.TemporaryDirectory(prefix="driftgate-") as scratch:
-        place = out or Path(scratch) / "out"
-        return deliver(
-            facts, {job.plan.subject: Policy()}, place, as_json=as_json, log_text=log_text, interrupted=interrupted
-        )
+    with stopped_while_waiting() as breakable:
+        facts, interrupted = captured([job], breakable)
+        policies = {job.plan.subject: Policy()}
+        return deliver(facts, policies, out, as_json=as_json, log_text=log_text, interrupted=interrupted)
 
 
 def _names(outputs: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -77,11 +77,11 @@ def _subject(prefix: str, stages: Mapping[str, Path], root: Path) -> Iterator[st
         where = _quoted(_relative(stages[stage], root))
         if stage in FOREIGN:
             yield f"      # {where} is run by the vendor's tools; record its outputs and name the folder here:"
-            yield f"      # {stage}: {{backend: recorded, path: <folder of <sample>.npz>}}"
+            yield f"      # {stage}: {{backend: recorded, path: <folder of one .npz a sample>}}"
         else:
             yield f"      {stage}: {where}"
     yield "    samples:"
-    yield "      raw: <what the float model eats: stacked .npz or a folder of <sample>.npz>"
+    yield '      raw: "<what the float model eats: a stacked .npz or a folder of one .npz a sample>"'
     yield "      # runtime: <what the deployed model eats, same ids>"
     yield "    # score: {task: classification, labels: <labels.npz>, baseline: {top1: <356/360>}}"
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import click
-from rich.table import Table
+from rich.table import Column, Table
 
 from driftgate.commands.speaking import LogText, guarded, stdout, verbose_option
 from driftgate.domain.digest import plain
@@ -41,11 +41,11 @@ def command(
         }
         console.print(json.dumps(document, ensure_ascii=False, indent=1), markup=False)
         return 0
-    table = Table("subject", "target", "stages", "samples", "leg", "plan", box=None)
+    table = Table(Column("leg", no_wrap=True, overflow="fold"), "samples", "plan", "stages", box=None)
     for plan in plans:
         for leg in plan.legs:
             count = len(plan.samples.of_blocks(leg.blocks))
-            cells = (plan.subject, plan.target, " → ".join(leg.stages), str(count), leg.id, plan.digest[:12])
+            cells = (leg.id, str(count), plan.digest[:12], " → ".join(leg.stages))
             table.add_row(*(markup(cell) for cell in cells))
     console.print(table)
     return 0

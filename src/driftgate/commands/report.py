@@ -30,6 +30,8 @@ def command(
 ) -> int:
     """Merge SHARDS (folders or results.json), judge them by today's policy and write the reports."""
     log_text = LogText(verbose=verbose)
+    if out.resolve() not in {(shard if shard.is_dir() else shard.parent).resolve() for shard in shards}:
+        remove_all(out, OUTPUTS)
     if policy is not None and config is None:
         raise UsageError(message("policy-without-config", policy=policy))
     read = [read_results(shard) for shard in shards]
@@ -43,6 +45,4 @@ def command(
         facts.plan.subject: Policy() if loaded is None else loaded.policy(policy, facts.plan.subject)
         for facts in merged
     }
-    if not any(out.resolve() == (s if s.is_dir() else s.parent).resolve() for s in shards):
-        remove_all(out, OUTPUTS)
     return deliver(merged, policies, out, as_json=as_json, log_text=log_text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from driftgate.commands.checking import OUTPUTS, captured, write_shard
-from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, verbose_option
+from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, stopped_while_waiting, verbose_option
 from driftgate.domain.runs import RunOutcome
 from driftgate.errors import UsageError
 from driftgate.messages.message import message
@@ -33,7 +33,8 @@ def command(config: Path, leg: str, profile: str | None, out: Path, verbose: boo
     chosen = [only_leg(job, found) for job in jobs if (found := leg_of(job.plan, leg)) is not None]
     if not chosen:
         raise UsageError(message("leg-unknown", leg=leg, known=known_legs(jobs)))
-    facts, interrupted = captured(chosen)
-    write_shard(facts, out, log_text)
+    with stopped_while_waiting() as breakable:
+        facts, interrupted = captured(chosen, breakable)
+        write_shard(facts, out, log_text)
     whole = all(run.outcome in (RunOutcome.PASSED, RunOutcome.REFUSED) for one in facts for run in one.runs)
     return EXIT_ERROR if interrupted or not whole else 0

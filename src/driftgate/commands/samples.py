@@ -59,14 +59,18 @@ def _check(data: SampleData, manifest: Path) -> int:
         problems.append(message("samples-lost", manifest=str(manifest), ids=lost))
     if extra:
         problems.append(message("samples-extra", manifest=str(manifest), ids=extra))
+    changed: list[str] = []
     digests = dict(zip(listed.ids, listed.digests, strict=True))
     with progress(message("progress-samples")) as advance:
         for done, sample in enumerate((s for s in listed.ids if s in there), 1):
             try:
                 data.checked(sample, digests[sample])
             except SampleError as error:
-                problems.extend(error.problems)
+                problems.extend(problem for problem in error.problems if problem.code != "sample-changed")
+                changed.extend(sample for problem in error.problems if problem.code == "sample-changed")
             advance(done, len(listed.ids))
+    if changed:
+        problems.append(message("samples-changed", manifest=str(manifest), ids=tuple(changed)))
     for problem in problems:
         stderr().print(f"driftgate: {say(problem)}", markup=False, style="red")
     if problems:

@@ -19,6 +19,7 @@ from driftgate.errors import DriftgateError
 from driftgate.escaping.terminal import block, inert
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
+from driftgate.pipeline import Breakable
 from driftgate.pipeline import Progress as Advance
 
 EXIT_ERROR = 2
@@ -30,12 +31,12 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Tell on std
 
 def stdout() -> Console:
     """Where results go."""
-    return Console(highlight=False, soft_wrap=True)
+    return Console(highlight=False, soft_wrap=True, emoji=False)
 
 
 def stderr() -> Console:
     """Where everything else goes."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def say(said: Message) -> str:
@@ -82,17 +83,57 @@ def log(said: Message) -> None:
 
 
 @contextmanager
-def stopped_by_signals() -> Iterator[None]:
-    """SIGTERM ends the work as Ctrl-C does: what there is gets written."""
+def stopped_while_waiting() -> Iterator[Breakable]:
+    """SIGTERM and Ctrl-C end the work where it waits and nowhere else, so that what there is gets written whole.
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    Yields what opens a stretch of waiting: KeyboardInterrupt comes within it, or at its start if a signal came
+    before.
+    """
+    stop = _Stop()
+    with _on_signals((signal.SIGTERM, signal.SIGINT), stop.asked_for):
+        yield stop.breakable
 
-    before = signal.signal(signal.SIGTERM, stop)
+
+class _Stop:
+    """Whether the work shall end, and whether it may right now."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._waiting = False
+
+    def asked_for(self, number: int, frame: FrameType | None) -> None:
+        """The signals' handler."""
+        self._asked = True
+        if self._waiting:
+            self._waiting = False
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def breakable(self) -> Iterator[None]:
+        """A stretch of waiting."""
+        self._waiting = True
+        try:
+            if self._asked:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._waiting = False
+
+
+def _at_once(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _on_signals(
+    numbers: tuple[signal.Signals, ...], handler: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    before = [(number, signal.signal(number, handler)) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, kept in before:
+            signal.signal(number, kept)
 
 
 def guarded(verb: Callable[..., int]) -> Callable[..., None]:
@@ -101,7 +142,8 @@ def guarded(verb: Callable[..., int]) -> Callable[..., None]:
     @functools.wraps(verb)
     def run(**options: object) -> None:
         try:
-            code = verb(**options)
+            with _on_signals((signal.SIGTERM,), _at_once):
+                code = verb(**options)
         except DriftgateError as error:
             for problem in error.problems:
                 _complain(problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from driftgate.escaping.characters import lines, one_line, shortened
+from driftgate.escaping.urls import web_address
 from driftgate.messages.message import Message
 from driftgate.messages.text import text
 
@@ -14,7 +15,13 @@ BLOCK_LIMIT = 8000  # characters of a fenced block
 _BACKTICKS = re.compile("`+")
 _MARKUP = re.compile(r"[\\`*_\[\]|~$]")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
-_LINKING = re.compile(r"@|(?i:gh-|www)(?=[\d.])|(?<=:)(?=//)|#(?=\d)")
+#: Where GitHub would see a mention, a reference, a link or, in seven hexadecimal digits and more, a commit.
+_LINKING = re.compile(
+    r"@|(?i:gh-|www)(?=[\d.])|(?<=:)(?=//)|#(?=\d)"
+    r"|(?<![\w.])[0-9a-f](?=[0-9a-f]{6,39}(?!\w))(?=[0-9a-f]*[a-f]|(?<=[a-f]))"
+)
+#: The beginning of an HTML comment, by which a bot knows its own; also in code, for whoever looks at the source.
+_COMMENT = re.compile("<(?=!--)")
 _KEPT = re.compile("\ue000(\\d+)\ue001")
 
 
@@ -28,6 +35,11 @@ class Markdown(str):
         return self
 
 
+def shown(text: str, limit: int = LIMIT) -> str:
+    """One line as a code span shows it."""
+    return shortened(_COMMENT.sub("< ", one_line(text)), limit)
+
+
 def _short(text: str) -> str:
     return shortened(one_line(text), LIMIT)
 
@@ -39,10 +51,10 @@ def _fence(text: str, shortest: int) -> str:
 
 def code(text: str, limit: int = LIMIT) -> Markdown:
     """A code span, in which GitHub neither links, mentions nor formats; outside of tables."""
-    shown = shortened(one_line(text), limit) or " "
-    fence = _fence(shown, 1)
-    padded = shown.strip(" ") and (shown[0] in " `" or shown[-1] in " `")
-    return Markdown(f"{fence} {shown} {fence}" if padded else f"{fence}{shown}{fence}")
+    line = shown(text, limit) or " "
+    fence = _fence(line, 1)
+    padded = line.strip(" ") and (line[0] in " `" or line[-1] in " `")
+    return Markdown(f"{fence} {line} {fence}" if padded else f"{fence}{line}{fence}")
 
 
 def cell(text: str, limit: int = LIMIT) -> Markdown:
@@ -52,12 +64,19 @@ def cell(text: str, limit: int = LIMIT) -> Markdown:
 
 def fenced(text: str, limit: int = BLOCK_LIMIT) -> Markdown:
     """A fenced block that nothing in the text can close; cut at a line's end where possible."""
-    shown = lines(text)
-    if len(shown) > limit:
-        kept = shown[:limit]
-        shown = (kept[: kept.rfind("\n")] if "\n" in kept else kept) + "\n…"
-    fence = _fence(shown, 3)
-    return Markdown(f"{fence}text\n{shown}\n{fence}")
+    block = _COMMENT.sub("< ", lines(text))
+    if len(block) > limit:
+        kept = block[:limit]
+        block = (kept[: kept.rfind("\n")] if "\n" in kept else kept) + "\n…"
+    fence = _fence(block, 3)
+    return Markdown(f"{fence}text\n{block}\n{fence}")
+
+
+def link(title: Message | str, url: str) -> Markdown:
+    """A link with a title; the title alone where the address is none of the web."""
+    said = plain(title) if isinstance(title, str) else titled(title)
+    address = web_address(url)
+    return said if address is None else Markdown(f"[{said}](<{address.replace('&', '&amp;')}>)")
 
 
 def plain(text: str) -> Markdown:

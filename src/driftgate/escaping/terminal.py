@@ -1,10 +1,11 @@
-"""Foreign text on a terminal: no escape sequence, control or bidirectional character gets through."""
+"""Foreign text on a terminal or in a log: no escape sequence, hidden character or runner's command gets through."""
 
 from __future__ import annotations
 
 import re
 
 from driftgate.escaping import characters
+from driftgate.escaping.commands import disarmed
 
 LIMIT = 120  # characters of one name
 
@@ -14,13 +15,13 @@ _TAG = re.compile(r"(\\*)\[(?=[a-z#/@])")
 
 def inert(text: str, limit: int | None = None) -> str:
     """One line, cut in the middle beyond `limit` characters."""
-    shown = characters.one_line(text)
+    shown = disarmed(characters.one_line(text))
     return shown if limit is None else characters.shortened(shown, limit)
 
 
 def block(text: str) -> str:
     """Several lines."""
-    return characters.lines(text)
+    return disarmed(characters.lines(text))
 
 
 def markup(text: str) -> str:

@@ -97,7 +97,8 @@ class _Bench:
         return message("not-asked", stages=missing) if missing else message("no-link", check=check.slug)
 
     def _link(self, link: Link) -> list[Verdict]:
-        verdicts = [*self._runs(link), *self._problems(link)]
+        runs = self._runs(link)
+        verdicts = [*runs, *self._problems(link)]
         measurements = [m for m in self._facts.measurements if m.link == link.name and m.role is Role.OUTPUT]
         for output in dict.fromkeys(m.output for m in measurements):
             for measurement in _joined([m for m in measurements if m.output == output]):
@@ -105,6 +106,9 @@ class _Bench:
         for spec in self._plan.scores:
             reference = self.scores.get((link.reference, spec.name))
             candidate = self.scores.get((link.candidate, spec.name))
+            if not runs:
+                unscored = [s for s in (link.reference, link.candidate) if (s, spec.name) not in self.scores]
+                verdicts.extend(self._unscored(link.name, spec.name, stage) for stage in unscored)
             if reference is not None and candidate is not None:
                 limit = score_limit(link, chain=self._plan.chain, policy=self._policy)
                 verdicts.append(judge_drop(link.name, spec, reference=reference, candidate=candidate, limit=limit))
@@ -168,21 +172,25 @@ class _Bench:
             if score is not None:
                 verdicts.append(judge_declared(check.slug, spec, score))
             elif not verdicts:
-                verdicts.append(self._unscored(check, spec.name, stage))
+                verdicts.append(self._unscored(check.slug, spec.name, stage))
         return verdicts, message("no-declared-score")
 
     def _regression(self, check: Check) -> tuple[list[Verdict], Message]:
         stage = next((stage for stage in check.stages if stage in self._plan.stages), None)
         if stage is None:
             return [], self._absent(check)
-        verdicts: list[Verdict] = []
         first = self._plan.stages[0]
+        if first == stage:
+            return [], message("no-link", check=check.slug)
+        verdicts: list[Verdict] = []
         for spec in self._plan.scores:
             verdicts.extend(self._stage_errors(check, stage))
             candidate, reference = self.scores.get((stage, spec.name)), self.scores.get((first, spec.name))
             if candidate is None:
-                verdicts = verdicts or [self._unscored(check, spec.name, stage)]
-            elif reference is not None and first != stage:
+                verdicts = verdicts or [self._unscored(check.slug, spec.name, stage)]
+            elif reference is None:
+                verdicts.append(self._unscored(check.slug, spec.name, first))
+            else:
                 limit = regression_limit(check.slug, self._policy)
                 verdicts.append(judge_drop(check.slug, spec, reference=reference, candidate=candidate, limit=limit))
         return verdicts, message("no-board-score")
@@ -194,10 +202,10 @@ class _Bench:
             if run.outcome is not RunOutcome.PASSED
         ]
 
-    def _unscored(self, check: Check, score: str, stage: str) -> Verdict:
+    def _unscored(self, target: str, score: str, stage: str) -> Verdict:
         reasons = [p.reason for p in self._facts.problems if p.where == stage]
         reason = reasons[0] if reasons else message("score-incomplete", score=score, stage=stage)
-        return Verdict(check.slug, score, Outcome.ERROR, reason=reason)
+        return Verdict(target, score, Outcome.ERROR, reason=reason)
 
 
 def _joined(parts: Sequence[Measurement]) -> list[Measurement]:

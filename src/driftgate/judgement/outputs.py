@@ -55,7 +55,7 @@ def nature(measurement: Measurement, *, scored: bool) -> Nature:
 def judge_output(link: Link, folded: Folded, limits: Sequence[Limit], traits: Nature) -> Verdict:
     """One verdict: what is not finite first, then the limit that is broken most, or nearest to being so."""
     measurement, total = folded.measurement, folded.total
-    notes = _notes(link, measurement.alignment, total, traits)
+    notes = (*_notes(link, measurement.alignment, total, traits), *_spans(link))
 
     def verdict(outcome: Outcome, reason: Message | None = None, sample: str | None = None) -> Verdict:
         return Verdict(link.name, measurement.output, outcome, reason=reason, sample=sample, notes=notes)
@@ -146,6 +146,10 @@ def _worst_sample(folded: Folded, criterion: str) -> tuple[str | None, float | N
 def _below_floor(link: Link, folded: Folded, traits: Nature) -> bool:
     peak = float(metrics.peak(folded.total)[0])
     return link.kind is not LinkKind.EXACT and not traits.integer and 0.0 < peak <= FLOOR
+
+
+def _spans(link: Link) -> tuple[Message, ...]:
+    return (message("link-spans", stages=link.spans, kind=link.kind.value),) if link.spans else ()
 
 
 def _notes(link: Link, alignment: Alignment, total: Moments, traits: Nature) -> tuple[Message, ...]:

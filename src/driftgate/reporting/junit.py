@@ -15,7 +15,7 @@ from driftgate.escaping import xml
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.reporting.view.page import facts_of
-from driftgate.reporting.view.readings import long_texts, reading
+from driftgate.reporting.view.readings import explanation, long_texts
 from driftgate.reporting.view.table import first_failure
 
 _WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PASSED, Outcome.SKIPPED)
@@ -159,24 +159,7 @@ def _behind(check: CheckResult, judgement: Judgement) -> str:
 
 
 def _reason(verdict: Verdict) -> str:
-    if verdict.reason is not None:
-        return _say(verdict.reason)
-    number = reading(verdict)
-    if number is None:
-        return _say(_FALLBACK[verdict.outcome])
-    return _say(
-        message(
-            "broken-limit",
-            criterion=text(number.title),
-            value=_with_unit(number.value, number.unit),
-            relation=number.relation,
-            limit=_with_unit(number.limit, number.unit),
-        )
-    )
-
-
-def _with_unit(value: str, unit: Message | None) -> str:
-    return value if unit is None else f"{value} {text(unit)}"
+    return _say(explanation(verdict) or _FALLBACK[verdict.outcome])
 
 
 def _link(target: str, facts: Facts | None) -> tuple[str, ...]:

@@ -1,23 +1,36 @@
-"""Templates: found in the installed package or the source tree, run in a sandbox, everything printed is escaped."""
+"""Templates, ours and the user's: run in a sandbox, everything printed is escaped, what is wrong has a line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import FunctionLoader, StrictUndefined
+from jinja2 import FunctionLoader, StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
 from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
+from markupsafe import Markup
 
-from driftgate.errors import StorageError
+from driftgate.errors import ConfigError, StorageError
 from driftgate.messages.message import message
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 Filter = Callable[..., str]
+Rendering = Callable[..., str]
+
+#: A user's template is a page of text, and what it writes is one, too.
+SOURCE_BYTES = 256 * 1024
+WRITTEN_CHARACTERS = 4_000_000
+#: Jinja's own filters that print a value as HTML or unescaped, or never the same twice.
+REFUSED = ("safe", "e", "escape", "forceescape", "urlize", "xmlattr", "tojson", "striptags", "random")
+#: What an expression in a template can raise.
+FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 def folder() -> Traversable:
@@ -30,6 +43,23 @@ def folder() -> Traversable:
     raise StorageError(message("templates-missing", places=(str(installed), str(source))))
 
 
+class _Joining(NodeTransformer):
+    """`a ~ b` becomes `[a, b] | join`."""
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802, the name is Jinja's
+        self.generic_visit(node)
+        together = nodes.List(node.nodes, lineno=node.lineno)
+        return nodes.Filter(together, "join", [], [], None, None, lineno=node.lineno)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Joins texts by our own rule: Jinja would escape the parts for HTML, whatever the format is."""
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        parsed: nodes.Template = _Joining().visit(super()._parse(source, name, filename))
+        return parsed
+
+
 def environment(
     *, finished: Callable[[object], str], filters: Mapping[str, Filter], names: Mapping[str, object]
 ) -> ImmutableSandboxedEnvironment:
@@ -40,7 +70,13 @@ def environment(
         file = root.joinpath(*split_template_path(name))
         return file.read_text(encoding="utf-8") if file.is_file() else None
 
-    made = ImmutableSandboxedEnvironment(
+    def join(values: Iterable[object], between: str = "") -> str:
+        parts = tuple(values)
+        if all(isinstance(part, (str, int, float)) and not hasattr(part, "__html__") for part in parts):
+            return between.join(map(str, parts))
+        return Markup(finished(between).join(map(finished, parts)))  # noqa: S704, each part is escaped
+
+    made = _Environment(
         loader=FunctionLoader(source),
         undefined=StrictUndefined,
         autoescape=True,
@@ -49,6 +85,70 @@ def environment(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters.update(filters)
+    for name in REFUSED:
+        del made.filters[name]
+    made.filters.update({**filters, "join": join})
     made.globals.update(names)
     return made
+
+
+def rendering(made: ImmutableSandboxedEnvironment, name: str, own: Path | None) -> Rendering:
+    """What renders our template of that name, or the user's `own` file, which may extend ours.
+
+    Raises ConfigError, also while it renders: `own` cannot be read, is wrong at a line, or writes nothing or
+    without an end.
+    """
+    if own is None:
+        return made.get_template(name).render
+    source = _source(own)
+    with _explained(own):
+        template = Template.from_code(made, made.compile(source, own.name, str(own)), made.make_globals(None))
+
+    def render(**context: object) -> str:
+        with _explained(own):
+            written = "".join(_bounded(template.generate(**context), own))
+        if not written.strip():
+            raise ConfigError(message("template-empty", path=str(own)))
+        return written
+
+    return render
+
+
+def _source(own: Path) -> str:
+    try:
+        content = own.read_bytes()
+        if len(content) > SOURCE_BYTES:
+            raise ConfigError(message("template-long", path=str(own), limit_bytes=SOURCE_BYTES))
+        return content.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(message("template-absent", path=str(own), reason=reason)) from error
+
+
+def _bounded(parts: Iterable[str], own: Path) -> Iterator[str]:
+    left = WRITTEN_CHARACTERS
+    for part in parts:
+        left -= len(part)
+        if left < 0:
+            raise ConfigError(message("template-endless", path=str(own), limit=WRITTEN_CHARACTERS))
+        yield part
+
+
+@contextmanager
+def _explained(own: Path) -> Iterator[None]:
+    try:
+        yield
+    except FAULTS as error:
+        reason = getattr(error, "message", None) or str(error) or type(error).__name__
+        raise ConfigError(
+            message("template-wrong", path=str(own), line=_line(error, own), reason=str(reason))
+        ) from error
+
+
+def _line(error: BaseException, own: Path) -> int:
+    """The last line of the user's template that was at work; Jinja puts its lines into the traceback."""
+    if isinstance(error, TemplateSyntaxError) and error.filename == str(own):
+        return error.lineno
+    walked = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in walked if frame.f_code.co_filename == str(own)]
+    return lines[-1] if lines else 1

@@ -117,7 +117,7 @@ class OtherArtifact(ArtifactSection):
         return Artifact(stage, self.backend, path, {"threads": threads, **extra})
 
 
-_OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch")
+OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch")
 
 
 def backend_of(value: object) -> str:
@@ -133,7 +133,7 @@ def backend_of(value: object) -> str:
 
 def _tag(value: object) -> str:
     named = value.backend if isinstance(value, ArtifactSection) else backend_of(value)
-    return named if named in _OURS else "other"
+    return named if named in OURS else "other"
 
 
 AnyArtifact = Annotated[

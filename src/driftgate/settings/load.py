@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,8 @@ from driftgate.domain.chain import CHAINS, Chain
 from driftgate.domain.judgement import Policy
 from driftgate.errors import ConfigError
 from driftgate.messages.message import Message, message
+from driftgate.messages.text import text
+from driftgate.settings.artifacts import OURS
 from driftgate.settings.chains import ChainSettings
 from driftgate.settings.policies import PolicySettings, resolved
 from driftgate.settings.section import Section
@@ -22,6 +27,31 @@ from driftgate.settings.subjects import Defaults, SubjectSettings
 from driftgate.settings.yaml_lines import Lines, Place, read_yaml
 
 SHOWN = 60  # characters of a wrong value
+
+#: A validator's type of error → (code of what was wanted, the parameter of the error that says more).
+WANTED: Mapping[str, tuple[str, str]] = {
+    "bool_type": ("wanted-truth", ""),
+    "dict_type": ("wanted-mapping", ""),
+    "enum": ("wanted-one-of", "expected"),
+    "finite_number": ("wanted-number", ""),
+    "float_parsing": ("wanted-number", ""),
+    "float_type": ("wanted-number", ""),
+    "greater_than": ("wanted-above", "gt"),
+    "greater_than_equal": ("wanted-least", "ge"),
+    "int_from_float": ("wanted-integer", ""),
+    "int_parsing": ("wanted-integer", ""),
+    "int_type": ("wanted-integer", ""),
+    "literal_error": ("wanted-one-of", "expected"),
+    "model_type": ("wanted-mapping", ""),
+    "path_type": ("wanted-path", ""),
+    "string_pattern_mismatch": ("wanted-pattern", "pattern"),
+    "string_too_short": ("wanted-filled", ""),
+    "string_type": ("wanted-text", ""),
+    "too_short": ("wanted-entries", "min_length"),
+    "tuple_type": ("wanted-list", ""),
+}
+_QUOTED = re.compile("'([^']+)'")
+_NAME_OF_KEY = "[key]"  # what a validator calls a mapping's key that is wrong itself
 
 
 class Settings(Section):
@@ -71,11 +101,14 @@ def load(path: Path) -> Config:
     try:
         settings = Settings.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(*(_problem(item, raw, lines) for item in error.errors(include_url=False))) from error
+        found = error.errors(include_url=False)
+        rest = _without(raw, found)
+        absent = () if rest is None else _files(Config(rest, path.resolve().parent, lines))
+        raise ConfigError(*_by_line([*_problems(found, raw, lines), *absent])) from error
     config = Config(settings, path.resolve().parent, lines)
-    problems = [*_names(config), *_files(config)]
+    problems = [*_names(config), *_files(config), *_sources(config)]
     if problems:
-        raise ConfigError(*problems)
+        raise ConfigError(*_by_line(problems))
     return config
 
 
@@ -96,6 +129,7 @@ def config_schema() -> Mapping[str, Any]:
         alternatives = values.pop("oneOf", None) or values.pop("anyOf", None) or []
         values.clear()
         values["anyOf"] = [*shorthand, *alternatives]
+    definitions["OtherArtifact"]["properties"]["backend"]["not"] = {"enum": [*OURS]}
     limits = definitions["PolicySettings"]["properties"].pop("limits")
     definitions["PolicySettings"]["additionalProperties"] = limits["additionalProperties"]
     return {
@@ -106,34 +140,92 @@ def config_schema() -> Mapping[str, Any]:
     }
 
 
-def _problem(error: Mapping[str, Any], raw: object, lines: Lines) -> Message:
-    """A validator's complaint as a message: unknown keys with a near name, the rest with what was found."""
-    place: Place = tuple(part for part in error["loc"] if isinstance(part, (str, int)))
-    where = _readable(place, raw)
-    common: dict[str, str | int] = {"path": str(lines.path), "line": lines.of(place), "where": where}
-    if error["type"] == "extra_forbidden":
-        key = str(place[-1])
-        near = difflib.get_close_matches(key, _known_keys(), n=1)
-        if near:
-            return message("config-unknown-key-near", key=key, near=near[0], **common)
-        return message("config-unknown-key", key=key, **common)
-    if error["type"] == "missing":
-        return message("config-missing-key", key=str(place[-1]), **common)
-    found = repr(error["input"])
-    reason = str(error["msg"]).removeprefix("Value error, ")
-    return message("config-wrong-value", found=found[:SHOWN], reason=reason, **common)
+def _by_line(problems: Sequence[Message]) -> list[Message]:
+    """In the order of the file, each once."""
+    return sorted(dict.fromkeys(problems), key=lambda problem: int(str(problem.get("line") or 0)))
 
 
-def _readable(place: Place, raw: object) -> str:
-    """The part of a place that the file really has, as people write it."""
-    parts: list[str] = []
+def _problems(errors: Sequence[Mapping[str, Any]], raw: object, lines: Lines) -> Iterator[Message]:
+    """A validator's complaints as messages."""
+    values: list[Mapping[str, Any]] = []
+    for error in errors:
+        place = _inside(_place(error), raw)
+        if error["type"] == "missing":
+            path, line, where = str(lines.path), lines.of(place), _readable(place, lines)
+            yield message("config-missing-key", path=path, line=line, where=where, key=str(error["loc"][-1]))
+        elif error["type"] == "extra_forbidden":
+            yield _unknown_key(str(place[-1]), place, lines, _known_keys())
+        elif error["loc"][-1] == _NAME_OF_KEY:
+            yield _unknown_key(str(error["input"]), place, lines, _QUOTED.findall(error["msg"]))
+        else:
+            values.append(error)
+    yield from _wrong_values(values, raw, lines)
+
+
+def _wrong_values(errors: Sequence[Mapping[str, Any]], raw: object, lines: Lines) -> Iterator[Message]:
+    """What was found and what was wanted; where any of several things would do, they are one message."""
+    wanted: dict[tuple[int, str, str], list[Message]] = {}
+    path = str(lines.path)
+    for error in errors:
+        place = _inside(_place(error), raw)
+        line, where = lines.of(place), _readable(place, lines)
+        found = json.dumps(error["input"], ensure_ascii=False, default=str)[:SHOWN]
+        code, parameter = WANTED.get(error["type"], ("", ""))
+        if code:
+            said = message(code, **({"value": str(error["ctx"][parameter])} if parameter else {}))
+            wanted.setdefault((line, where, found), []).append(said)
+        else:
+            reason = str(error["msg"]).removeprefix("Value error, ")
+            yield message("config-refused-value", path=path, line=line, where=where, found=found, reason=reason)
+    for (line, where, found), alternatives in wanted.items():
+        choice = ", or ".join(text(said) for said in dict.fromkeys(alternatives))
+        yield message("config-wrong-value", path=path, line=line, where=where, found=found, wanted=choice)
+
+
+def _unknown_key(key: str, place: Place, lines: Lines, known: Sequence[str]) -> Message:
+    path, line, where = str(lines.path), lines.of(place), _readable(place[:-1], lines)
+    near = difflib.get_close_matches(key, known, n=1)
+    if near:
+        return message("config-unknown-key-near", path=path, line=line, where=where, key=key, near=near[0])
+    return message("config-unknown-key", path=path, line=line, where=where, key=key)
+
+
+def _place(error: Mapping[str, Any]) -> Place:
+    return tuple(part for part in error["loc"] if isinstance(part, (str, int)))
+
+
+def _inside(place: Place, raw: object) -> Place:
+    """The parts of a place that the file really has; a validator's names of alternatives are left out."""
+    parts: list[str | int] = []
     value = raw
     for part in place:
         inside = dict(enumerate(value)) if isinstance(value, list) else value
         if isinstance(inside, dict) and part in inside:
             value = inside[part]
-            parts.append(str(part))
-    return ".".join(parts) or "-"
+            parts.append(part)
+    return tuple(parts)
+
+
+def _readable(place: Place, lines: Lines) -> str:
+    """A place as people write it; the file's name for the whole."""
+    return ".".join(str(part) for part in place) or lines.path.name
+
+
+def _without(raw: object, errors: Sequence[Mapping[str, Any]]) -> Settings | None:
+    """The settings without what is wrong in them, to look for further problems; None where that leaves none."""
+    rest = copy.deepcopy(raw)
+    for error in errors:
+        *around, last = _inside(_place(error), raw) or ("",)
+        value: Any = rest
+        for part in around:
+            inside = dict(enumerate(value)) if isinstance(value, list) else value
+            value = inside.get(part) if isinstance(inside, dict) else None
+        if isinstance(value, dict):
+            value.pop(last, None)
+    try:
+        return Settings.model_validate(rest)
+    except ValidationError:
+        return None
 
 
 def _known_keys() -> Sequence[str]:
@@ -172,6 +264,10 @@ def _names(config: Config) -> Iterator[Message]:
             yield unknown(("subjects", name, "chain"), "chain", subject.chain, tuple(chains))
             continue
         stages = [stage.name for stage in config.chain(name).stages]
+        for output, said in subject.outputs.items():
+            for stage in said.permute if said is not None else ():
+                if stage not in stages:
+                    yield unknown(("subjects", name, "outputs", output, "permute", stage), "stage", stage, stages)
         for stage, artifact in subject.artifacts.items():
             place = ("subjects", name, "artifacts", stage)
             if stage not in stages:
@@ -180,11 +276,10 @@ def _names(config: Config) -> Iterator[Message]:
                 yield unknown(place, "backend", artifact.backend, backend_names())
     used = {subject.chain or settings.defaults.chain for subject in settings.subjects.values()}
     places = {check.slug for chain in used if chain in chains for check in chains[chain].checks}
-    stages_used = [stage.name for chain in used if chain in chains for stage in chains[chain].stages]
+    orders = [[stage.name for stage in chains[chain].stages] for chain in used if chain in chains]
     for name, policy in settings.policies.items():
         for key in policy.limits:
-            reference, dots, candidate = key.partition("..")
-            if key not in places and not (dots and reference in stages_used and candidate in stages_used):
+            if key not in places and not any(_is_link(key, order) for order in orders):
                 yield unknown(("policies", name, key), "check or link", key, sorted(places))
         for slug in policy.require or () if policy.require != "all" else ():
             if slug not in places:
@@ -192,7 +287,14 @@ def _names(config: Config) -> Iterator[Message]:
         try:
             resolved(name, settings.policies, ())
         except ValueError as error:
-            yield unknown(("policies", name, "extends"), "policy", str(error), tuple(settings.policies))
+            line = lines.of(("policies", name, "extends"))
+            yield message("config-extends", path=str(lines.path), line=line, name=name, route=str(error))
+
+
+def _is_link(key: str, order: Sequence[str]) -> bool:
+    """Whether a key is `stage..stage`, a later stage of the chain held against an earlier one."""
+    reference, _, candidate = key.partition("..")
+    return reference in order and candidate in order and order.index(reference) < order.index(candidate)
 
 
 def _files(config: Config) -> Iterator[Message]:
@@ -207,6 +309,12 @@ def _files(config: Config) -> Iterator[Message]:
         if subject.score is not None:
             yield from _absent(config, (*at, "score"), "labels", subject.score.labels)
         yield from _absent(config, at, "custom_ops", subject.custom_ops)
+
+
+def _sources(config: Config) -> Iterator[Message]:
+    """Subjects without samples."""
+    for name, subject in config.settings.subjects.items():
+        at: Place = ("subjects", name)
         if subject.samples.manifest is None and subject.samples.raw is None:
             line = config.lines.of((*at, "samples"))
             yield message("config-no-samples", path=str(config.lines.path), line=line, where=f"subjects.{name}.samples")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from driftgate.domain.judgement import Limit, LimitOrigin, Policy, Uncertainty
 from driftgate.settings.section import Section, hyphens
@@ -17,7 +17,12 @@ def _number(value: object) -> object:
     return value
 
 
-LimitValue = Annotated[float, BeforeValidator(_number)]
+LimitValue = Annotated[
+    float,
+    Field(allow_inf_nan=False),
+    BeforeValidator(_number),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": "%$"}]}),
+]
 LimitName = Literal[
     "ulp",
     "range",

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from driftgate.settings.section import Section
 
@@ -21,7 +21,11 @@ def _written(value: object) -> object:
     return str(value).strip()
 
 
-DeclaredScore = Annotated[str, BeforeValidator(_written)]
+DeclaredScore = Annotated[
+    str,
+    BeforeValidator(_written),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^({_DECLARED.pattern})$"}]}),
+]
 
 
 class ScoreSettings(Section):

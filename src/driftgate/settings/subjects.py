@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from driftgate.domain.platforms import PLATFORMS
 from driftgate.settings.artifacts import AnyArtifact
@@ -13,10 +14,21 @@ from driftgate.settings.scores import ScoreSettings
 from driftgate.settings.section import Section
 
 
+def _one_or_more(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_one_or_more),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+
+
 class OutputSettings(Section):
     """An output's other names, and the axis order that makes a stage's output comparable."""
 
-    names: tuple[str, ...] = ()
+    names: Names = ()
     permute: dict[str, tuple[int, ...]] = Field(default_factory=dict, description="axis order by stage")
 
     @model_validator(mode="before")
@@ -40,7 +52,7 @@ class Defaults(Section):
 
     chain: str = "ptq"
     platform: str = "J6M"
-    threads: int = Field(default=2, ge=1, description="fixed, not the machine's cores, so that runners agree")
+    threads: int = Field(default=1, ge=1, description="fixed, not the machine's cores, so that runners agree")
 
     _platform = field_validator("platform")(_known_platform)
 
@@ -51,7 +63,7 @@ class SubjectSettings(Section):
     chain: str | None = None
     platform: str | None = None
     artifacts: dict[str, AnyArtifact] = Field(min_length=1, description="what stands for each stage")
-    inputs: dict[str, tuple[str, ...]] = Field(default_factory=dict, description="feed → names in other stages")
+    inputs: dict[str, Names] = Field(default_factory=dict, description="feed → names in other stages")
     outputs: dict[str, OutputSettings | None] = Field(
         default_factory=dict, description="output → other names, or null to leave it out"
     )
@@ -61,10 +73,3 @@ class SubjectSettings(Section):
     custom_ops: tuple[Path, ...] = Field(default=(), description="ONNX Runtime libraries of custom operators")
 
     _platform = field_validator("platform")(_known_platform)
-
-    @field_validator("inputs", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: object) -> object:
-        if not isinstance(value, dict):
-            return value
-        return {key: (item,) if isinstance(item, str) else item for key, item in value.items()}

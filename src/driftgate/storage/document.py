@@ -6,6 +6,7 @@ import io
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -203,7 +204,7 @@ def read_results(path: Path) -> Results:
         document = Document.model_validate_json(json.dumps(raw))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where = ".".join(str(part).rstrip("_") for part in first["loc"]) or source.name
         raise StorageError(message("results-invalid", path=str(source), where=where, reason=first["msg"])) from error
     tables = _Tables(_read_tables(source.parent / FACTS))
     return Results(
@@ -371,7 +372,14 @@ def _restored_scores(stored: StoredScores, tables: _Tables, source: Path) -> Sco
 
 def _read_tables(path: Path) -> dict[str, Array]:
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
-            return {name: archive[name].astype(np.float64) for name in archive.files}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+            return {name.removesuffix(".npy"): _table(archive, name) for name in archive.namelist()}
+    except (OSError, ValueError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise StorageError(message("facts-garbled", path=str(path), reason=str(error))) from error
+
+
+def _table(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(name) as stream:
+        table: Array = np.lib.format.read_array(stream, allow_pickle=False).astype(np.float64)
+        stream.read()  # the checksum is compared at the end of the member only
+    return table

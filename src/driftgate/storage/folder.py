@@ -18,6 +18,7 @@ def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
     Nothing is left behind where there is no room for all of them. Raises StorageError.
     """
     parts: dict[Path, Path] = {}
+    whole = False
     fresh = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,14 +30,21 @@ def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
         for written, place in parts.items():
             written.chmod(MODE)
             written.replace(place)
+        whole = True
     except OSError as error:
-        for written in parts:
-            written.unlink(missing_ok=True)
-        if fresh and folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
         raise StorageError(
             message("folder-not-written", path=str(folder), reason=error.strerror or str(error))
         ) from error
+    finally:
+        if not whole:
+            _clear(parts, folder, fresh=fresh)
+
+
+def _clear(parts: Iterable[Path], folder: Path, *, fresh: bool) -> None:
+    for part in parts:
+        part.unlink(missing_ok=True)
+    if fresh and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def remove_all(folder: Path, names: Iterable[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,31 +46,50 @@ def labels_digest(path: Path) -> str:
 
 def _npz(path: Path, ids: Sequence[str]) -> dict[str, Label]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            values = archive["labels"]
-            named = [str(i) for i in archive["ids"]] if "ids" in archive.files else None
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise SampleError(message("labels-garbled", path=str(path), reason=str(error))) from error
+        with zipfile.ZipFile(path) as archive:
+            values = _array(archive, "labels")
+            named = [str(i) for i in _array(archive, "ids")] if "ids.npy" in archive.namelist() else None
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        reason = error.args[0] if isinstance(error, KeyError) else error
+        raise SampleError(message("labels-garbled", path=str(path), reason=str(reason))) from error
     if not np.issubdtype(values.dtype, np.integer) or not 1 <= values.ndim <= 2:
         raise SampleError(message("labels-kind", path=str(path), dtype=str(values.dtype), shape=str(values.shape)))
     names = list(ids) if named is None else named
-    if len(values) < len(names) or (named is not None and len(values) != len(named)):
+    if len(values) != len(names):
         raise SampleError(message("labels-count", path=str(path), found=len(values), wanted=len(names)))
     if len(set(names)) != len(names):
         raise SampleError(message("labels-twice", path=str(path)))
     return {name: np.atleast_1d(values[n]) for n, name in enumerate(names)}
 
 
+def _array(archive: zipfile.ZipFile, name: str) -> Label:
+    with archive.open(f"{name}.npy") as stream:
+        array: Label = np.lib.format.read_array(stream, allow_pickle=False)
+        stream.read()  # the checksum is compared at the end of the member only
+    return array
+
+
 def _csv(path: Path, ids: Sequence[str]) -> dict[str, Label]:
     labels: dict[str, Label] = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            for row in csv.DictReader(file):
+            rows = csv.DictReader(file)
+            columns = tuple(rows.fieldnames or ("-",))
+            if not {"id", "label"} <= {*columns}:
+                raise SampleError(message("labels-columns", path=str(path), columns=columns))
+            for row in rows:
                 if row["id"] in labels:
                     raise SampleError(message("labels-twice", path=str(path)))
-                labels[row["id"]] = np.array([int(row["label"])])
+                labels[row["id"]] = _class(row["label"], path, rows.line_num)
     except OSError as error:
         raise SampleError(message("labels-absent", path=str(path), reason=error.strerror or "")) from error
-    except (KeyError, ValueError, TypeError, csv.Error) as error:
+    except (UnicodeDecodeError, csv.Error) as error:
         raise SampleError(message("labels-garbled", path=str(path), reason=str(error))) from error
     return labels
+
+
+def _class(written: str | None, path: Path, line: int) -> Label:
+    try:
+        return np.array([int(written or "")])
+    except ValueError as error:
+        raise SampleError(message("labels-value", path=str(path), line=line, value=written or "-")) from error

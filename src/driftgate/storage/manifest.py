@@ -65,8 +65,11 @@ def read_manifest(path: Path) -> SampleSet:
         manifest = Manifest.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise SampleError(message("manifest-invalid", path=str(path), where=where, reason=first["msg"])) from error
+        where = ".".join(str(part).rstrip("_") for part in first["loc"])
+        reason = first["msg"].removeprefix("Value error, ")
+        raise SampleError(
+            message("manifest-invalid", path=str(path), where=where or path.name, reason=reason)
+        ) from error
     return SampleSet(
         name=manifest.name,
         ids=tuple(sample.id for sample in manifest.samples),

@@ -290,11 +290,19 @@ def _visible(paths: Iterable[Path]) -> list[Path]:
     return sorted(path for path in paths if not path.name.startswith("."))
 
 
+def _is_text(name: str) -> bool:
+    """Whether a file's name is UTF-8; what is not comes as lone surrogates, which no document can hold."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
 def _open_folder(path: Path) -> SampleFolder:
     try:
         entries = _visible(path.iterdir())
     except OSError as error:
         raise SampleError(message("tensors-unreadable", path=str(path), reason=error.strerror or str(error))) from error
+    foreign = tuple(ascii(entry.name) for entry in entries if not _is_text(entry.name))
+    if foreign:
+        raise SampleError(message("samples-names", path=str(path), names=foreign))
     files = {entry.stem: (entry,) for entry in entries if entry.suffix == ".npz" and entry.is_file()}
     folders = {entry.name: tuple(_visible(entry.rglob("*.npy"))) for entry in entries if entry.is_dir()}
     if files and any(folders.values()):

@@ -10,7 +10,10 @@ import importlib
 import inspect
 import pickle
 import sys
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple  # noqa: UP035
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python -I and PYTHONSAFEPATH leave it out
 
 from worker_protocol import Failure, Infer, reason, serve  # type: ignore[import-not-found]
 

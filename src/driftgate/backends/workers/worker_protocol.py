@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Sequence, TextIO, Tuple  # noqa: UP035
 
 PROTOCOL = 1
+TAIL_LINES = 20
+TAIL_LINE_CHARACTERS = 300
 FOLDER = Path(__file__).resolve().parent
 
 #: A function from feeds to outputs, all of them numpy arrays.
@@ -28,6 +30,7 @@ class Failure(Exception):
 
     def __init__(self, kind: str, code: str, **params: object) -> None:
         super().__init__(code)
+        self.params = params
         self.report = {"kind": kind, "code": code, "params": params}
 
 
@@ -66,12 +69,10 @@ def serve(packages: Sequence[str], open_artifact: Open) -> int:
                 answer = _infer(infer, command)
             _say(answers, {"number": command["number"], "ok": answer})
         except Failure as failure:
-            traceback.print_exc()
-            _say(answers, {"number": command["number"], "error": failure.report})
+            _say(answers, {"number": command["number"], "error": _with_tail(failure)})
         except (Exception, SystemExit) as error:  # the user's code and foreign stacks raise whatever they like
-            traceback.print_exc()
             raised = Failure("tool", "worker-raised", doing=command["do"], reason=reason(error))
-            _say(answers, {"number": command["number"], "error": raised.report})
+            _say(answers, {"number": command["number"], "error": _with_tail(raised)})
     return 0
 
 
@@ -79,6 +80,13 @@ def reason(error: BaseException) -> str:
     """Type and first line of an exception."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _with_tail(failure: Failure) -> dict[str, Any]:
+    """The report, with the end of the traceback that is being handled: stderr may lag behind the answer."""
+    traceback.print_exc()
+    lines = [line[:TAIL_LINE_CHARACTERS] for line in traceback.format_exc().splitlines()[-TAIL_LINES:]]
+    return {**failure.report, "params": {**failure.params, "tail": "\n".join(lines)}}
 
 
 def _infer(infer: Infer | None, command: Mapping[str, Any]) -> dict[str, Any]:

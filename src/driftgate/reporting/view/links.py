@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import CELLS, Judgement, Outcome, Summary, Verdict
 from driftgate.messages.message import Message, message
+from driftgate.reporting.view.bars import Bars, error_bars
 from driftgate.reporting.view.readings import UNITS, Reading, as_written, long_texts, reading, shown
 from driftgate.reporting.view.table import Place, first_failure, place, worst_first
 
@@ -74,6 +75,7 @@ class FirstFailure:
     metrics: Metrics
     notes: tuple[Message, ...]
     next: tuple[Message, ...]
+    bars: Bars | None = None
 
 
 def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
@@ -96,6 +98,7 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
         metrics=_metrics(concerned, facts),
         notes=(*more, *optional, *check.notes),
         next=tuple(findings) if investigated else (message("not-investigated"),),
+        bars=error_bars(target, broken[0].output if broken else None, facts),
     )
 
 

@@ -12,7 +12,7 @@ from driftgate.domain.judgement import Outcome, Score, Verdict
 from driftgate.domain.plan import ScoreSpec
 from driftgate.judgement.criteria import CRITERIA, SCORE_DECLARED, SCORE_DROP
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import number
+from driftgate.messages.text import number, text
 
 #: Metrics and criteria with a unit of their own; the others are ratios, or have the tensor's unit.
 UNITS = {name: message(f"unit-{name}") for name in ("ulp", "lsb", "sqnr", "integers", SCORE_DROP)}
@@ -68,6 +68,20 @@ def as_written(
     return replace(given, value=value, limit=limit)
 
 
+def explanation(verdict: Verdict) -> Message | None:
+    """Why a verdict is what it is, in one sentence; None where it says nothing."""
+    number = reading(verdict)
+    if verdict.reason is not None or number is None:
+        return verdict.reason
+    return message(
+        "broken-limit",
+        criterion=text(number.title),
+        value=_with_unit(number.value, number.unit),
+        relation=number.relation,
+        limit=_with_unit(number.limit, number.unit),
+    )
+
+
 def long_texts(said: Message | None) -> tuple[str, ...]:
     """The parameters of a message that do not fit into its sentence: tails of logs and the like."""
     values = () if said is None else (value for _, value in said.params if isinstance(value, str))
@@ -98,3 +112,7 @@ def _relation(verdict: Verdict) -> str:
     if value is None or limit is None or value == limit:
         return RELATIONS["higher" if verdict.criterion == SCORE_DECLARED else "lower"]
     return RELATIONS["lower" if (value < limit) == (verdict.outcome is Outcome.PASSED) else "higher"]
+
+
+def _with_unit(value: str, unit: Message | None) -> str:
+    return value if unit is None else f"{value} {text(unit)}"

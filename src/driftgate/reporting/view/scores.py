@@ -8,14 +8,16 @@ from itertools import groupby
 
 from driftgate.domain.judgement import Score
 from driftgate.messages.message import Message, message
+from driftgate.reporting.view.bars import score_bars
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreLine:
-    """One score over all stages that have it; each part names the stages that share a value."""
+    """One score over all stages that have it; each part names the stages that share a value, `bars` has one a stage."""
 
     name: str
     parts: tuple[Message, ...]
+    bars: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,10 @@ class ScoreTable:
 
 def score_lines(scores: Sequence[Score]) -> tuple[ScoreLine, ...]:
     """One line a score, in the order of the stages."""
-    names = dict.fromkeys(score.name for score in scores)
-    return tuple(ScoreLine(name, _parts([score for score in scores if score.name == name])) for name in names)
+    named: dict[str, list[Score]] = {}
+    for score in scores:
+        named.setdefault(score.name, []).append(score)
+    return tuple(ScoreLine(name, _parts(along), score_bars(along)) for name, along in named.items())
 
 
 def score_table(scores: Sequence[Score]) -> ScoreTable:
