@@ -63,7 +63,7 @@ def facts(after: float = float("inf")) -> Facts:
                 "a..b",
                 pairs=(pair,),
                 unpaired_a=("q",),
-                nodes=(NodeError(pair, "Conv", 3, table, table, (0, 2)),),
+                nodes=(NodeError(pair, "Conv", 3, ("Pad", "Conv"), table, None, float("inf"), ((2, 9.5),), step=0.5),),
                 trials=(
                     Trial("layout", "transpose", (("axes", ("0", "1")),), "y", 1.0, after, 0.0, TrialResult.REFUTED),
                 ),

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
+import onnx
 import onnxruntime as ort  # type: ignore[import-untyped]
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_state  # type: ignore[import-untyped]
 
@@ -91,6 +92,17 @@ class OnnxRuntimeBackend:
             raise BackendError(message("ort-provider-failed", stage=artifact.stage, provider=provider))
         return OnnxRuntimeSession(session, artifact, file)
 
+    def read_model(self, artifact: Artifact) -> OnnxFile:
+        """The parsed model, without its external data. Raises ArtifactError."""
+        return _model(artifact)
+
+    def open_model(self, artifact: Artifact, model: onnx.ModelProto) -> OnnxRuntimeSession:
+        """Open a model made of the artifact's parts as the artifact itself is opened: same options, and its
+        external data where it lies. Raises as `open` does."""
+        file = _model(artifact)
+        session = _session(artifact, file, model.SerializeToString())
+        return OnnxRuntimeSession(session, artifact, OnnxFile(file.path, model))
+
 
 class OnnxRuntimeSession:
     """One loaded model. Outputs that are no tensors of numbers are left out, and a note says so."""
@@ -157,10 +169,13 @@ def _libraries(options: Mapping[str, Any]) -> tuple[Path, ...]:
 
 
 def _load(artifact: Artifact, file: OnnxFile, taps: Sequence[str]) -> ort.InferenceSession:
+    return _session(artifact, file, file.tapped(taps) if taps else str(file.path.absolute()))
+
+
+def _session(artifact: Artifact, file: OnnxFile, model: str | bytes) -> ort.InferenceSession:
+    """A path is loaded as it is; bytes find the external data in the file's folder."""
     options = _session_options(artifact)
-    model: str | bytes = str(file.path.absolute())
-    if taps:
-        model = file.tapped(taps)
+    if isinstance(model, bytes):
         options.add_session_config_entry(_EXTERNAL_FOLDER, str(file.folder))
     provider = str(artifact.options.get("provider", DEFAULT_PROVIDER))
     try:

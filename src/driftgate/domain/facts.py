@@ -73,7 +73,7 @@ def merge(shards: Sequence[Facts]) -> Facts:
     )
     return Facts(
         plan=plan,
-        runs=_union((run for shard in shards for run in shard.runs), lambda run: (run.leg, run.stage, run.how)),
+        runs=_join_runs(run for shard in shards for run in shard.runs),
         environments=_union((e for shard in shards for e in shard.environments), lambda e: e.id),
         performance=_union((p for shard in shards for p in shard.performance), lambda p: p.run),
         measurements=tuple(
@@ -102,9 +102,25 @@ def _union(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
     united: list[T] = []
     for group in _groups(items, key):
         if any(item != group[0] for item in group[1:]):
-            raise MergeConflict(message("merge-conflict", fact=type(group[0]).__name__, key=str(key(group[0]))))
+            raise _conflict(group[0], key(group[0]))
         united.append(group[0])
     return tuple(united)
+
+
+def _join_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """A leg that was run twice to the same end took another time, which is no disagreement: the longest is kept."""
+    united: list[Run] = []
+    for group in _groups(runs, lambda run: (run.leg, run.stage, run.how.value)):
+        longest = max(group, key=lambda run: run.seconds)
+        if any(replace(run, seconds=longest.seconds) != longest for run in group):
+            raise _conflict(longest, (longest.leg, longest.stage))
+        united.append(longest)
+    return tuple(united)
+
+
+def _conflict(item: object, key: Hashable) -> MergeConflict:
+    name = " ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
+    return MergeConflict(message("merge-conflict", fact=type(item).__name__, key=name))
 
 
 def _rank(samples: SampleSet) -> dict[str, int]:

@@ -22,14 +22,24 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class NodeError:
-    """The error a pair inherited from before it and the error its own node adds."""
+    """What a pair's error is made of: `total` as the candidate runs, `own` where it is given the reference's
+    values at every cut before (None where the candidate cannot be cut open).
+
+    `excess` is how many times the own error is what the node's precision explains, in its worst channel;
+    `region` the candidate's operators between the cuts and the pair; `step` one LSB and `clipped` the share of
+    reference values that its range cannot hold, where it is quantised. Moments have one row over all samples.
+    """
 
     pair: Pair
     op: str
     order: int
-    inherited: Moments
-    own: Moments
-    top_channels: tuple[int, ...] = ()
+    region: tuple[str, ...]
+    total: Moments
+    own: Moments | None
+    excess: float
+    top_channels: tuple[tuple[int, float], ...] = ()  # (channel, its excess), worst first
+    step: float | None = None
+    clipped: float = 0.0
 
 
 class TrialResult(str, Enum):
@@ -65,6 +75,8 @@ class Investigation:
     unpaired_b: tuple[str, ...] = ()
     nodes: tuple[NodeError, ...] = ()
     trials: tuple[Trial, ...] = ()
+    samples: int = 0
+    tap_gap: float = 0.0  # largest |tapped - untapped| of an output of the candidate
     runs: int = 0
     seconds: float = 0.0
     notes: tuple[Message, ...] = ()

@@ -71,14 +71,18 @@ class StoredScores(_Stored):
 
 
 class StoredNode(_Stored):
-    """A node's error; `inherited` and `own` name tables in facts.npz."""
+    """A node's error; `total` and `own` name tables in facts.npz."""
 
     pair: Pair
     op: str
     order: int
-    inherited: str
-    own: str
-    top_channels: tuple[int, ...]
+    region: tuple[str, ...]
+    total: str
+    own: str | None
+    excess: float
+    top_channels: tuple[tuple[int, float], ...]
+    step: float | None
+    clipped: float
 
 
 class StoredInvestigation(_Stored):
@@ -90,6 +94,8 @@ class StoredInvestigation(_Stored):
     unpaired_b: tuple[str, ...]
     nodes: tuple[StoredNode, ...]
     trials: tuple[Trial, ...]
+    samples: int
+    tap_gap: float
     runs: int
     seconds: float
     notes: tuple[Message, ...]
@@ -296,13 +302,19 @@ def _stored_investigation(found: Investigation, tables: _Tables) -> StoredInvest
                 pair=node.pair,
                 op=node.op,
                 order=node.order,
-                inherited=tables.put_moments(node.inherited),
-                own=tables.put_moments(node.own),
+                region=node.region,
+                total=tables.put_moments(node.total),
+                own=None if node.own is None else tables.put_moments(node.own),
+                excess=node.excess,
                 top_channels=node.top_channels,
+                step=node.step,
+                clipped=node.clipped,
             )
             for node in found.nodes
         ),
         trials=found.trials,
+        samples=found.samples,
+        tap_gap=found.tap_gap,
         runs=found.runs,
         seconds=found.seconds,
         notes=found.notes,
@@ -327,10 +339,23 @@ def _restored(stored: StoredFacts, tables: _Tables, source: Path) -> Facts:
                 unpaired_a=i.unpaired_a,
                 unpaired_b=i.unpaired_b,
                 nodes=tuple(
-                    NodeError(n.pair, n.op, n.order, tables.moments(n.inherited), tables.moments(n.own), n.top_channels)
+                    NodeError(
+                        pair=n.pair,
+                        op=n.op,
+                        order=n.order,
+                        region=n.region,
+                        total=tables.moments(n.total),
+                        own=None if n.own is None else tables.moments(n.own),
+                        excess=n.excess,
+                        top_channels=n.top_channels,
+                        step=n.step,
+                        clipped=n.clipped,
+                    )
                     for n in i.nodes
                 ),
                 trials=i.trials,
+                samples=i.samples,
+                tap_gap=i.tap_gap,
                 runs=i.runs,
                 seconds=i.seconds,
                 notes=i.notes,

@@ -1,0 +1,165 @@
+"""The candidate's graph cut open: every paired tensor is an input too, so that no error is inherited."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from driftgate.domain.graphs import Graph, Quantizer
+from driftgate.localisation.onnx_graph import outer_references
+from driftgate.localisation.points import Point
+
+GIVEN = "::given"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A model that computes `outputs` from what it is given: (feed's name, point, quantiser where the feed is
+    integers standing for the point's numbers)."""
+
+    model: onnx.ModelProto
+    feeds: tuple[tuple[str, int, Quantizer | None], ...]
+    outputs: tuple[tuple[int, str], ...]  # (point, tensor)
+
+    def given(self, values: Mapping[int, NDArray[Any]], dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, NDArray[Any]]:
+        """The feeds, from the points' values as numbers."""
+        feeds: dict[str, NDArray[Any]] = {}
+        for name, point, quantizer in self.feeds:
+            value = values[point]
+            feeds[name] = value if quantizer is None else quantised(value, quantizer)
+            wanted = dtypes.get(name.removesuffix(GIVEN))
+            if quantizer is None and wanted is not None and feeds[name].dtype != wanted:
+                feeds[name] = feeds[name].astype(wanted)
+        return feeds
+
+
+def quantised(values: NDArray[Any], quantizer: Quantizer) -> NDArray[Any]:
+    """Numbers as the integers that stand for them, rounded half to even and saturated, per tensor or axis."""
+    scales = np.asarray(quantizer.quantization.scales, np.float64)
+    zeros = np.asarray(quantizer.quantization.zero_points, np.float64)
+    axis = quantizer.quantization.axis
+    if axis is not None and scales.size > 1:
+        around: list[int] = [1] * values.ndim
+        around[axis] = -1
+        scales, zeros = scales.reshape(around), zeros.reshape(around) if zeros.size > 1 else zeros
+    integers = np.clip(np.rint(values.astype(np.float64) / scales) + zeros, quantizer.low, quantizer.high)
+    return integers.astype(
+        np.min_scalar_type(quantizer.low) if quantizer.low < 0 else np.min_scalar_type(quantizer.high)
+    )
+
+
+def cut(
+    model: onnx.ModelProto,
+    graph: Graph,
+    points: Sequence[Point],
+    *,
+    given: Collection[int],
+    wanted: Sequence[int],
+    types: Mapping[str, tuple[np.dtype[Any], int]],
+) -> Cut:
+    """A model of the nodes that are needed to compute `wanted` points from `given` ones.
+
+    A point that is given and wanted is computed from what comes before it and handed on as given. `types` has
+    dtype and rank of the tensors, for the new inputs. Initializers are shared with `model`, not copied.
+    """
+    owner = {name: point.index for point in points for name in point.names}
+    maker = {name: n for n, node in enumerate(model.graph.node) for name in node.output if name}
+    inputs = set(graph.inputs)
+    needed: set[int] = set()
+    used: dict[str, int] = {}
+    pending = [(points[index].tensor, index) for index in wanted]
+    seen: set[tuple[str, int]] = set()
+    while pending:
+        name, making = pending.pop()
+        if (name, making) in seen or not name or name in graph.constants:
+            continue
+        seen.add((name, making))
+        point = owner.get(name)
+        if point is not None and point in given and point != making:
+            used[name] = point
+            continue
+        if name in inputs:
+            continue
+        number = maker.get(name)
+        if number is None:
+            continue
+        needed.add(number)
+        node = model.graph.node[number]
+        # Within the names of one point (quantise, dequantise, identity) the chain is followed to its start.
+        inside = point if point is not None else making
+        pending.extend((read, inside) for read in (*node.input, *outer_references(node)))
+    constant_nodes = {number for number, node in enumerate(model.graph.node) if _is_constant(node, graph)}
+    nodes = [model.graph.node[n] for n in sorted(needed | _needed_constants(model, needed, constant_nodes, maker))]
+    copies = [_rewired(node, used, owner) for node in nodes]
+    read = {name for node in copies for name in (*node.input, *outer_references(node))}
+    cut_model = onnx.ModelProto(
+        ir_version=model.ir_version,
+        opset_import=model.opset_import,
+        functions=model.functions,
+        producer_name="driftgate",
+    )
+    cut_model.graph.name = "cut"
+    cut_model.graph.node.extend(copies)
+    cut_model.graph.initializer.extend(t for t in model.graph.initializer if t.name in read)
+    cut_model.graph.input.extend(v for v in model.graph.input if v.name in read and v.name in inputs)
+    feeds = []
+    for name, point in sorted(used.items()):
+        if name + GIVEN in read:
+            dtype, rank = types[name]
+            cut_model.graph.input.append(
+                onnx.helper.make_tensor_value_info(
+                    name + GIVEN, onnx.helper.np_dtype_to_tensor_dtype(dtype), [None] * rank
+                )
+            )
+            feeds.append((name + GIVEN, point, graph.quantizers.get(name)))
+    outputs = tuple((index, points[index].tensor) for index in wanted if points[index].tensor not in inputs)
+    cut_model.graph.output.extend(onnx.ValueInfoProto(name=name) for _, name in dict.fromkeys(outputs))
+    return Cut(cut_model, tuple(feeds), outputs)
+
+
+def _is_constant(node: onnx.NodeProto, graph: Graph) -> bool:
+    return bool(node.output) and all(not name or name in graph.constants for name in node.output)
+
+
+def _needed_constants(
+    model: onnx.ModelProto, needed: Collection[int], constant: Collection[int], maker: Mapping[str, int]
+) -> set[int]:
+    """The nodes that compute the constants which the needed nodes read."""
+    found: set[int] = set()
+    pending = list(needed)
+    while pending:
+        node = model.graph.node[pending.pop()]
+        for name in (*node.input, *outer_references(node)):
+            number = maker.get(name)
+            if number is not None and number in constant and number not in found:
+                found.add(number)
+                pending.append(number)
+    return found
+
+
+def _rewired(node: onnx.NodeProto, used: Mapping[str, int], owner: Mapping[str, int]) -> onnx.NodeProto:
+    """A copy that reads what is given instead of what was computed, but for a point's own chain."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    own = {owner[name] for name in node.output if name in owner}
+    new = {name: name + GIVEN for name, point in used.items() if point not in own}
+    _rename(copy, new)
+    return copy
+
+
+def _rename(node: onnx.NodeProto, new: Mapping[str, str]) -> None:
+    for place, name in enumerate(node.input):
+        if name in new:
+            node.input[place] = new[name]
+    for attribute in node.attribute:
+        for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+            for inner in graph.node:
+                _rename(inner, new)
+            for value in graph.output:
+                if value.name in new and not any(value.name in inner.output for inner in graph.node):
+                    value.name = new[value.name]

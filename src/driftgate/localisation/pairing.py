@@ -1,0 +1,211 @@
+"""Pairing: which point of one graph means the same as which point of the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftgate.localisation.points import VIEWS, Point, Route, consumers
+from driftgate.numerics.sketches import Sketch, likeness, order_free_likeness
+
+EQUAL_DB = 55.0  # alike enough to be the same number whatever the graphs look like
+CLOSE_DB, SIMILAR_DB, HINT_DB = 35.0, 15.0, 6.0  # what quantised tensors reach, well and less well
+PERMUTED_DB = 80.0  # sorted values of one tensor in two axis orders
+LEAST_SIZE = 8  # smaller tensors agree by chance
+_TAIL = re.compile(r"_output_\d+$")
+_SCOPE = re.compile(r"[./:]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One graph: its points in order, their routes, and a sketch of each point that holds numbers."""
+
+    points: Sequence[Point]
+    routes: Sequence[Sequence[Route]]
+    sketches: Mapping[int, Sketch]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Two points that mean the same; `certainty` 0 … 1, `permuted` if only the sorted values agree."""
+
+    a: int
+    b: int
+    how: str  # structure, value or name
+    certainty: float
+    permuted: bool = False
+
+
+def pair(a: Side, b: Side, known: Iterable[Match] = ()) -> tuple[Match, ...]:
+    """All matches that follow from values, structure and, as a hint only, names, in the order of `a`.
+
+    `known` matches stay. What cannot be told apart stays unpaired.
+    """
+    found = _Found(a, b, known)
+    found.by_value()
+    progress = True
+    while progress:
+        progress = found.by_structure() or found.by_name()
+    return tuple(sorted(found.matches.values(), key=lambda match: match.a))
+
+
+class _Found:
+    def __init__(self, a: Side, b: Side, known: Iterable[Match]) -> None:
+        self._a, self._b = a, b
+        self.matches: dict[int, Match] = {match.a: match for match in known}
+        self._taken: set[int] = {match.b for match in self.matches.values()}
+        self._readers_a, self._readers_b = consumers(a.points), consumers(b.points)
+        self._name_b = {name: point.index for point in b.points for name in point.names}
+
+    def by_value(self) -> None:
+        """Pairs whose values agree as only the same tensor's do; equal ones are told apart by their surroundings."""
+        edges = []
+        for size, members_a in _by_size(self._a).items():
+            members_b = _by_size(self._b).get(size, [])
+            if size < LEAST_SIZE or not members_b:
+                continue
+            alike = _likeness_table(self._a, members_a, self._b, members_b)
+            for row, column in np.argwhere(alike >= EQUAL_DB):
+                edges.append((members_a[row], members_b[column], float(alike[row, column])))
+        self._accept(edges, "value")
+
+    def by_structure(self) -> bool:
+        """Pairs that are computed in the same way from points that are paired already."""
+        partner = {match.a: match.b for match in self.matches.values()}
+        keys: dict[tuple[object, ...], list[int]] = {}
+        for point in self._b.points:
+            if point.index not in self._taken and point.sources and point.op not in VIEWS:
+                for route in self._b.routes[point.index]:
+                    keys.setdefault(_key(route.tokens, route.sources), []).append(point.index)
+        edges: dict[tuple[int, int], float] = {}
+        for point in self._a.points:
+            if point.index in self.matches or not point.sources or point.op in VIEWS:
+                continue
+            for route in self._a.routes[point.index]:
+                if not all(source in partner for source in route.sources):
+                    continue
+                key = _key(route.tokens, tuple(partner[source] for source in route.sources))
+                for other in keys.get(key, ()):
+                    alike = self._alike(point.index, other)
+                    if alike is not None:
+                        edges[point.index, other] = alike
+        return self._accept([(x, y, alike) for (x, y), alike in edges.items()], "structure")
+
+    def by_name(self) -> bool:
+        """One pair that names suggest: the earliest, of one operator and size, with nothing against it."""
+        for point in self._a.points:
+            if point.index in self.matches or point.is_input or point.op in VIEWS:
+                continue
+            for name in point.names:
+                other = self._name_b.get(name)
+                if other is None or other in self._taken or self._b.points[other].op != point.op:
+                    continue
+                if self._alike(point.index, other) is None:
+                    continue
+                self._add(Match(point.index, other, "name", 0.5))
+                return True
+        return False
+
+    def _alike(self, x: int, y: int) -> float | None:
+        """How alike two points are in dB; None where they cannot be the same: other sizes, or no numbers on
+        one side only."""
+        sketch_x, sketch_y = self._a.sketches.get(x), self._b.sketches.get(y)
+        if sketch_x is None or sketch_y is None:
+            return 0.0 if sketch_x is None and sketch_y is None else None
+        if sketch_x.size != sketch_y.size:
+            return None
+        return _values_alike(sketch_x, sketch_y)
+
+    def _accept(self, edges: Sequence[tuple[int, int, float]], how: str) -> bool:
+        """Take the best edges first; one that another edge of the same point equals is less sure."""
+        scored = [(self._score(x, y, alike), x, y, alike) for x, y, alike in edges]
+        scored.sort(key=lambda edge: (-edge[0], edge[1], edge[2]))
+        best: dict[tuple[str, int], list[float]] = {}
+        for score, x, y, _ in scored:
+            best.setdefault(("a", x), []).append(score)
+            best.setdefault(("b", y), []).append(score)
+        changed = False
+        for score, x, y, alike in scored:
+            if x in self.matches or y in self._taken:
+                continue
+            unsure = best["a", x].count(score) > 1 or best["b", y].count(score) > 1
+            permuted = how == "value" and self._a.sketches[x].shape != self._b.sketches[y].shape
+            certainty = (1.0 if alike >= EQUAL_DB else 0.9 if alike >= SIMILAR_DB else 0.8) - (0.4 if unsure else 0.0)
+            self._add(Match(x, y, how, round(certainty, 2), permuted))
+            changed = True
+        return changed
+
+    def _score(self, x: int, y: int, alike: float) -> float:
+        """Values speak loudest where they speak at all, then what comes next in the graph, then names."""
+        point, other = self._a.points[x], self._b.points[y]
+        loud = next(
+            (
+                weight
+                for limit, weight in ((EQUAL_DB, 8.0), (CLOSE_DB, 6.0), (SIMILAR_DB, 4.0), (HINT_DB, 1.0))
+                if alike >= limit
+            ),
+            0.0,
+        )
+        fine = min(max(alike, 0.0), EQUAL_DB) / (4 * EQUAL_DB)
+        after = self._after(self._a, self._readers_a, x) == self._after(self._b, self._readers_b, y)
+        sketch_x, sketch_y = self._a.sketches.get(x), self._b.sketches.get(y)
+        shape = sketch_x is not None and sketch_y is not None and sketch_x.shape == sketch_y.shape
+        named = bool(set(point.names) & set(other.names))
+        near = not named and _bare(point.names[0]) == _bare(other.names[0])
+        return loud + fine + 1.5 * after + 0.7 * shape + 1.0 * named + 0.6 * near + 0.5 * (point.op == other.op)
+
+    @staticmethod
+    def _after(side: Side, readers: Sequence[Sequence[int]], index: int) -> tuple[str, ...]:
+        """The first tokens of everything that reads a point."""
+        tokens = [side.routes[reader][0].tokens[:1] for reader in readers[index] if side.routes[reader]]
+        return tuple(sorted({token for route in tokens for token in route}))
+
+    def _add(self, match: Match) -> None:
+        self.matches[match.a] = match
+        self._taken.add(match.b)
+
+
+def _key(tokens: tuple[str, ...], sources: tuple[int, ...]) -> tuple[object, ...]:
+    ordered = (
+        sources
+        if tokens and tokens[0] in ("Concat", "Sub", "Div", "MatMul", "Gather", "Where")
+        else tuple(sorted(sources))
+    )
+    return (tokens, ordered)
+
+
+def _by_size(side: Side) -> dict[int, list[int]]:
+    sizes: dict[int, list[int]] = {}
+    for index, sketch in side.sketches.items():
+        moving = sketch.invariants[0] != sketch.invariants[1]
+        if sketch.finite and moving and side.points[index].op not in VIEWS:
+            sizes.setdefault(sketch.size, []).append(index)
+    return sizes
+
+
+def _likeness_table(a: Side, members_a: Sequence[int], b: Side, members_b: Sequence[int]) -> np.ndarray:
+    table = np.zeros((len(members_a), len(members_b)))
+    for row, x in enumerate(members_a):
+        for column, y in enumerate(members_b):
+            table[row, column] = _values_alike(a.sketches[x], b.sketches[y])
+    return table
+
+
+def _values_alike(x: Sketch, y: Sketch) -> float:
+    """In one order by the projections; where the shapes differ by more than ones, by what no order changes."""
+    straight = likeness(x, y)
+    if straight >= HINT_DB or [n for n in x.shape if n != 1] == [n for n in y.shape if n != 1]:
+        return straight
+    free = order_free_likeness(x, y)
+    return free - (PERMUTED_DB - EQUAL_DB) if free >= PERMUTED_DB else straight
+
+
+def _bare(name: str) -> str:
+    """A tensor's or module's name without what exporters add: `/layer1/conv1/Conv_output_0` is `layer1.conv1`."""
+    parts = [part for part in _SCOPE.split(_TAIL.sub("", name)) if part]
+    if _TAIL.search(name) and len(parts) > 1:
+        parts = parts[:-1]
+    return ".".join(parts)
