@@ -1,7 +1,7 @@
-"""The GitHub Action's two steps: install the package, then one `driftgate check` with its summary and outputs.
+"""The action's half that runs the user's code: one `driftgate check`, with its summary, annotations and outputs.
 
-Standard library only, since the first step runs before anything is installed. The runner's commands and files
-are written here and nowhere else.
+It must not have a token; see `driftgate.publication` for the half that has. Standard library only: the first step
+runs before anything is installed. What a check leaves behind is read as if a stranger had written it.
 """
 
 from __future__ import annotations
@@ -10,45 +10,72 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from driftgate.errors import DriftgateError, UsageError
 from driftgate.escaping import commands
-from driftgate.installation import interpreter, tool_folder
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import text
+from driftgate.runner import LOG_WIDTH, annotate, append_summary, fail, no_commands, write_outputs
 
 #: `-I`: neither the workspace nor PYTHONPATH can put a module of its own in our place.
 DRIFTGATE = (sys.executable, "-I", "-X", "utf8", "-m", "driftgate")
-UPLOADS = ("on-failure", "always", "never")
-#: What the runner shows of one step; above it, it drops the whole summary.
-SUMMARY_LIMIT_BYTES = 1024 * 1024
+#: Input → what may be written there.
+CHOICES = {
+    "upload": ("on-failure", "always", "never"),
+    "comment": ("auto", "always", "on-failure", "never"),
+    "delete-when-green": ("false", "true"),
+}
+TEXTS = ("config", "out", "subject", "policy", "profile", "artifact")
+#: What tells one report of a run from the others, in the artifact's name and for the comment.
+TELLING = ("config", "out", "subject", "policy", "profile")
+#: What user code has no use for: tokens, and the files by which a step would change later steps and outputs.
+WITHHELD = (
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+    "DRIFTGATE_TOKEN",
+    "INPUT_GITHUB-TOKEN",
+    "DRIFTGATE_INDEX_URL",
+    "INPUT_INDEX-URL",
+    "ACTIONS_RUNTIME_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_URL",
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+    "GITHUB_OUTPUT",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+)
+RESULTS, SUMMARY, JUNIT = "results.json", "summary.md", "junit.xml"
+COMMENT, ANNOTATIONS = "comment.md", "annotations.json"
+#: Our own file in the report: what `driftgate.publication` must know of it in another run.
+PUBLICATION = "publication.json"
+#: What GitHub shows of each level in a step.
+MOST_ANNOTATIONS = 10
 #: A job's `timeout-minutes` bounds a check; this is the longest that a runner lets any job run.
 JOB_SECONDS = 5 * 24 * 3600
-#: A runner's log is no terminal and has no width of its own; tables fit into this one.
-LOG_WIDTH = {"COLUMNS": "200"}
 EXIT_CODES = {"passed": 0, "failed": 1, "error": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The action's inputs; None where one is left empty. `artifact` is the name of the upload."""
+    """The action's inputs; None where one is left empty. `artifact` is the name of the upload, `key` that of the
+    comment among those of one workflow."""
 
     config: str
     out: Path
     subject: str | None
     policy: str | None
     profile: str | None
-    upload: str
     artifact: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +89,13 @@ class Conclusion:
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
     """The inputs from `DRIFTGATE_*`, as action.yml hands them over. Raises UsageError with every bad one."""
-    given = {
-        name: environment.get(f"DRIFTGATE_{name.upper()}", "").strip()
-        for name in ("config", "out", "subject", "policy", "profile", "upload", "artifact")
-    }
+    given = {name: _given(environment, name) for name in (*TEXTS, *CHOICES)}
     problems = [message("action-input-empty", name=name) for name in ("config", "out") if not given[name]]
-    if given["upload"] not in UPLOADS:
-        problems.append(message("action-input-upload", value=given["upload"], wanted=UPLOADS))
+    problems += [
+        message("action-input-choice", name=name, value=given[name], wanted=choices)
+        for name, choices in CHOICES.items()
+        if given[name] not in choices
+    ]
     if problems:
         raise UsageError(*problems)
     return Inputs(
@@ -77,8 +104,8 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         subject=given["subject"] or None,
         policy=given["policy"] or None,
         profile=given["profile"] or None,
-        upload=given["upload"],
         artifact=given["artifact"] or _artifact_name(given, environment),
+        key=f"{environment.get('GITHUB_JOB', 'job')}-{_leg(given, environment)}",
     )
 
 
@@ -101,39 +128,69 @@ def conclude(code: int, document: str | None) -> Conclusion:
 
 
 def run(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DRIFTGATE) -> int:
-    """Run the check, write summary and outputs, and return the exit code for the step.
+    """Run the check, write summary, annotations and outputs, and return the exit code for the step.
 
-    `log` must be the process's own standard output, which the check inherits. What a check prints can hold
-    text of models and boards: between our commands the runner is told to take none. Raises UsageError.
+    `log` must be the process's own standard output, which the check inherits. Raises UsageError.
     """
     inputs = read_inputs(environment)
-    outputs = Path(environment["GITHUB_OUTPUT"])
-    results, summary = inputs.out / "results.json", inputs.out / "summary.md"
-    for stale in (results, summary):
-        stale.unlink(missing_ok=True)
-    _write_outputs(outputs, {"report": str(inputs.out), "artifact": inputs.artifact})
+    paths = {
+        "report": inputs.out,
+        "junit": inputs.out / JUNIT,
+        "summary": inputs.out / SUMMARY,
+        "comment": inputs.out / COMMENT,
+    }
+    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION):
+        (inputs.out / stale).unlink(missing_ok=True)
+    write_outputs(environment, {"report": str(inputs.out), "artifact": inputs.artifact})
 
-    token = secrets.token_hex(16)
-    print(commands.stop(token), file=log, flush=True)
-    code = _run_check((*program, *_arguments(inputs)))
-    print("\n" + commands.resume(token), file=log, flush=True)
+    with no_commands(log):
+        code = _run_check((*program, *_arguments(inputs)), environment)
 
+    results = inputs.out / RESULTS
     conclusion = conclude(code, results.read_text("utf-8", "replace") if results.is_file() else None)
-    if summary.is_file():
-        _append_summary(Path(environment["GITHUB_STEP_SUMMARY"]), summary)
-    _write_outputs(outputs, {"outcome": conclusion.outcome, "first-failure": conclusion.check or ""})
-    for problem in _problems(conclusion, code):
-        print(_error(text(problem)), file=log, flush=True)
+    if paths["summary"].is_file():
+        append_summary(environment, paths["summary"])
+    if inputs.out.is_dir():
+        (inputs.out / PUBLICATION).write_text(json.dumps({"key": inputs.key}), "utf-8")
+    write_outputs(
+        environment,
+        {"outcome": conclusion.outcome, "first-failure": conclusion.check or ""}
+        | {name: str(path) if path.exists() else "" for name, path in paths.items()},
+    )
+    problems = _problems(conclusion, code)
+    for problem in problems:
+        annotate("error", problem, log)
+    workspace = Path(environment.get("GITHUB_WORKSPACE") or ".").absolute()
+    for line in annotation_lines(inputs.out / ANNOTATIONS, workspace, said=len(problems)):
+        print(line, file=log, flush=True)
     return EXIT_CODES[conclusion.outcome]
 
 
-def install() -> None:
-    """The first step: make the environment and give its Python to the next one as the output `python`."""
+def annotation_lines(file: Path, workspace: Path, *, said: int = 0) -> Iterator[str]:
+    """The commands for what annotations.json lists, as many of each level as GitHub shows; `said` errors are out.
+
+    Paths become relative to the workspace, as GitHub wants them; one outside of it is left out. What is not of the
+    wanted form is skipped: it is no reason to fail a check.
+    """
     try:
-        python = interpreter(Path(os.environ["GITHUB_ACTION_PATH"]), tool_folder(os.environ), os.environ)
-    except DriftgateError as error:
-        _fail(error)
-    _write_outputs(Path(os.environ["GITHUB_OUTPUT"]), {"python": str(python)})
+        listed = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return
+    count = Counter(error=said)
+    for entry in listed if isinstance(listed, list) else ():
+        found = entry if isinstance(entry, dict) else {}
+        level, told = found.get("level"), found.get("message")
+        if level not in commands.LEVELS or not isinstance(told, str) or count[level] >= MOST_ANNOTATIONS:
+            continue
+        count[level] += 1
+        title, line, place = found.get("title"), found.get("line"), _relative(found.get("file"), workspace)
+        yield commands.annotation(
+            level,
+            told,
+            title=title if isinstance(title, str) else None,
+            file=place,
+            line=line if place and isinstance(line, int) and line > 0 else None,
+        )
 
 
 def main() -> None:
@@ -141,30 +198,38 @@ def main() -> None:
     try:
         code = run(os.environ, sys.stdout)
     except DriftgateError as error:
-        _fail(error)
+        fail(error)
     sys.exit(code)
 
 
-def _fail(error: DriftgateError) -> NoReturn:
-    print(_error(str(error)), flush=True)
-    sys.exit(2)
+def _given(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(f"DRIFTGATE_{name.upper().replace('-', '_')}", "").strip()
 
 
-def _error(sentence: str) -> str:
-    return commands.error(sentence, title="driftgate")
+def _leg(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """Eight digits that no other leg or step of the job has, and that a later run of it has again."""
+    told = json.dumps([*(given[name] for name in TELLING), environment.get("DRIFTGATE_LEG", "")])
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
 def _artifact_name(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """A name that no other leg, job or attempt of the run has: a run takes each name once."""
-    leg = json.dumps([*sorted(given.items()), environment.get("DRIFTGATE_LEG", "")])
     parts = (
         "driftgate",
         given["subject"] or Path(given["config"]).stem,
         environment.get("GITHUB_JOB", "job"),
         environment.get("GITHUB_RUN_ATTEMPT", "1"),
-        hashlib.sha256(leg.encode()).hexdigest()[:8],
+        _leg(given, environment),
     )
     return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-")[:60] for part in parts)
+
+
+def _relative(file: object, workspace: Path) -> str | None:
+    """Of a path inside the workspace; None for every other."""
+    if not isinstance(file, str) or not file or "\0" in file:
+        return None
+    path = Path(os.path.normpath(workspace / file))
+    return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else None
 
 
 def _arguments(inputs: Inputs) -> Iterable[str]:
@@ -174,10 +239,11 @@ def _arguments(inputs: Inputs) -> Iterable[str]:
             yield from (f"--{name}", value)
 
 
-def _run_check(command: Sequence[str]) -> int:
+def _run_check(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Its exit code. A runner that cancels signals this process only: it is passed on, so that partial results
     are written."""
-    with subprocess.Popen(list(command), stdin=subprocess.DEVNULL, env=LOG_WIDTH | os.environ) as child:
+    kept = {name: value for name, value in environment.items() if name not in WITHHELD}
+    with subprocess.Popen(list(command), stdin=subprocess.DEVNULL, env=LOG_WIDTH | kept) as child:
 
         def forward(number: int, frame: FrameType | None) -> None:
             child.send_signal(number)
@@ -199,24 +265,6 @@ def _problems(conclusion: Conclusion, code: int) -> tuple[Message, ...]:
     if conclusion.outcome == "failed" and conclusion.check is not None:
         return (message("action-failed", subject=conclusion.subject or "", check=conclusion.check),)
     return (message("action-error", code=code),)
-
-
-def _append_summary(target: Path, summary: Path) -> None:
-    """Append our page to the step's, or the name of its file where it would not fit."""
-    page = summary.read_text("utf-8", "replace")
-    used = target.stat().st_size if target.exists() else 0
-    if used + len(page.encode()) + 1 > SUMMARY_LIMIT_BYTES:
-        page = text(message("action-summary-long", limit_bytes=SUMMARY_LIMIT_BYTES))
-    _append(target, f"{page}\n")
-
-
-def _write_outputs(target: Path, values: Mapping[str, str]) -> None:
-    _append(target, "".join(commands.output(name, value) for name, value in values.items()))
-
-
-def _append(target: Path, content: str) -> None:
-    with target.open("a", encoding="utf-8") as handle:
-        handle.write(content)
 
 
 if __name__ == "__main__":

@@ -1,31 +1,14 @@
-"""The action as its users meet it: workflows of another repository, run by act."""
+"""The action's steps in workflows of another repository, run by act."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from support.act.rig import NotRun, Rig, act_program, copy_tree
-
-
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Rig:
-    """One for all workflows, so that the action installs itself once."""
-    act = act_program()
-    if act is None:
-        if os.environ.get("DRIFTGATE_REQUIRE_TOOLS"):
-            pytest.fail("act is not installed; `make act` installs it")
-        pytest.skip("act is not installed")
-    return Rig(act=act, tree=copy_tree(tmp_path_factory.mktemp("tree")), runner=tmp_path_factory.mktemp("runner"))
-
-
-@pytest.fixture
-def workflows() -> Path:
-    return Path(__file__).parent / "workflows"
+from support.act.rig import NotRun, Rig
 
 
 def test_a_healthy_network_passes_the_job_and_uploads_nothing(rig: Rig, workflows: Path, tmp_path: Path) -> None:

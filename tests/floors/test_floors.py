@@ -35,8 +35,10 @@ FLOORS = (
     "plan",
     "pipeline",
     "commands",
+    "runner",
     "installation",
     "action",
+    "publication",
     "cli",
     "__main__",
 )

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from driftgate.cli import main
+from driftgate.messages.text import text
+from driftgate.storage.document import read_results
 
 PROGRAM = (sys.executable, "-m", "driftgate")
 WIDTH = {"COLUMNS": "200"}
@@ -63,3 +65,28 @@ def process(
         preexec_fn=before,
     )
     return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def judged(out: Path, subject: int = 0) -> dict[str, Any]:
+    """What results.json in a folder says of one subject."""
+    document = json.loads((out / "results.json").read_text("utf-8"))
+    found: dict[str, Any] = document["judgement"]["subjects"][subject]
+    return found
+
+
+def rows(out: Path, subject: int = 0) -> dict[str, str]:
+    """slug → outcome of the table in a folder."""
+    return {check["slug"]: check["outcome"] for check in judged(out, subject)["checks"]}
+
+
+def codes(out: Path, slug: str, subject: int = 0) -> list[str]:
+    """The codes of the reasons that a row gives, each once."""
+    check = next(check for check in judged(out, subject)["checks"] if check["slug"] == slug)
+    return list(dict.fromkeys(verdict["reason"]["code"] for verdict in check["verdicts"] if verdict["reason"]))
+
+
+def reasons(out: Path, slug: str, subject: int = 0) -> str:
+    """The sentences of the reasons that a row gives."""
+    judgements = read_results(out).judgements or ()
+    verdicts = judgements[subject].check(slug).verdicts
+    return "\n".join(text(verdict.reason) for verdict in verdicts if verdict.reason is not None)

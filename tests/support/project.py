@@ -66,7 +66,7 @@ class Project:
         save(proto, self.root / name)
         return name
 
-    def npz(self, name: str, **arrays: Array) -> str:
+    def npz(self, name: str, **arrays: Any) -> str:
         """A stacked file: samples, labels, or a recording."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)

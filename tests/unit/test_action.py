@@ -16,12 +16,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from driftgate.action import SUMMARY_LIMIT_BYTES, conclude, read_inputs, run
-from driftgate.errors import InstallError, UsageError
-from driftgate.installation import STAMP, fingerprint, interpreter, tool_folder
+from driftgate.action import ANNOTATIONS, PUBLICATION, WITHHELD, annotation_lines, conclude, read_inputs, run
+from driftgate.errors import UsageError
+from driftgate.runner import SUMMARY_LIMIT_BYTES
 
 ROOT = Path(__file__).parents[2]
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+ACTIONS = {file: yaml.safe_load((ROOT / file).read_text("utf-8")) for file in ("action.yml", "publish/action.yml")}
+STEPS = {f"{file}: {step['name']}": step for file, action in ACTIONS.items() for step in action["runs"]["steps"]}
+
+FILES = {"junit": "junit.xml", "summary": "summary.md", "comment": "comment.md"}
 
 #: A stand-in for `driftgate check`: the real one under the action is tests/act.
 CHECK = """
@@ -42,7 +45,8 @@ class Step:
 
 
 def environment(folder: Path, **inputs: str) -> dict[str, str]:
-    given = {"config": "driftgate.yaml", "out": "driftgate-out", "upload": "on-failure"} | inputs
+    given = {"config": "driftgate.yaml", "out": "driftgate-out", "upload": "on-failure", "comment": "auto"}
+    given |= {"delete_when_green": "false"} | inputs
     return {
         "GITHUB_WORKSPACE": str(folder),
         "GITHUB_OUTPUT": str(folder / "output"),
@@ -91,6 +95,67 @@ def test_a_pass_sets_the_outputs_and_exits_0(tmp_path: Path, capfd: pytest.Captu
     assert done.outputs["first-failure"] == ""
     assert done.outputs["report"] == str(tmp_path / "driftgate-out")
     assert "::error" not in done.printed
+
+
+def test_the_outputs_name_the_files_that_are_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = step(
+        tmp_path, capfd, "[(out / name).touch() for name in ('junit.xml', 'summary.md', 'comment.md')]; sys.exit(2)"
+    )
+    out = tmp_path / "driftgate-out"
+    found = {name: done.outputs[name] for name in ("junit", "summary", "comment")}
+    assert found == {name: str(out / file) for name, file in FILES.items()}
+    assert json.loads((out / PUBLICATION).read_text()) == {"key": read_inputs(environment(tmp_path)).key}
+
+    nothing = step(tmp_path, capfd, "sys.exit(2)")
+    assert [nothing.outputs[name] for name in ("junit", "summary", "comment")] == ["", "", ""]
+
+
+def test_the_check_gets_no_token_and_no_file_of_the_runner(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "check.py"
+    script.write_text("import json, os; print(json.dumps(sorted(os.environ)))")
+    given = environment(tmp_path) | dict.fromkeys(WITHHELD, str(tmp_path / "output")) | {"HF_TOKEN": "of the user"}
+    given["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary")
+    run(given, sys.stdout, (sys.executable, str(script)))
+
+    seen = json.loads(next(line for line in capfd.readouterr().out.splitlines() if line.startswith("[")))
+    assert set(seen) & set(WITHHELD) == set()
+    assert {"HF_TOKEN", "GITHUB_WORKSPACE"} <= set(seen)
+
+
+def test_annotations_stand_at_lines_of_the_workspace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "nets" / "driftgate.yaml"
+    listed = [
+        {"level": "error", "title": "a: BC ↔ HBM FAIL", "message": "x\n::error::y", "file": str(config), "line": 7},
+        {"level": "warning", "title": "a", "message": "m", "file": "nets/../driftgate.yaml", "line": None},
+        {"level": "notice", "title": None, "message": "m", "file": "/etc/passwd", "line": 1},
+        {"level": "notice", "title": None, "message": "m", "file": "../outside", "line": 1},
+    ]
+    done = step(tmp_path, capfd, f"(out / 'annotations.json').write_text({json.dumps(listed)!r}); sys.exit(2)")
+
+    lines = [line for line in done.printed.splitlines() if line.startswith(("::error", "::warning", "::notice"))]
+    assert lines[1:] == [
+        "::error file=nets/driftgate.yaml,line=7,title=a%3A BC ↔ HBM FAIL::x%0A::error::y",
+        "::warning file=driftgate.yaml,title=a::m",
+        "::notice::m",
+        "::notice::m",
+    ]
+    token = next(line for line in done.printed.splitlines() if "stop-commands" in line).rpartition("::")[2]
+    assert done.printed.index(f"::{token}::") < done.printed.index("::error")
+
+
+def test_no_more_annotations_than_github_shows(tmp_path: Path) -> None:
+    entry = {"title": "t", "message": "m", "file": None, "line": None}
+    file = tmp_path / ANNOTATIONS
+    file.write_text(json.dumps([{"level": level, **entry} for level in ("error", "warning") for _ in range(30)]))
+
+    printed = list(annotation_lines(file, tmp_path, said=1))
+    assert [sum(line.startswith(f"::{level} ") for line in printed) for level in ("error", "warning")] == [9, 10]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1, null, []]", '[{"level": "fatal", "message": "m"}]', "[" * 100_000])
+def test_annotations_of_another_form_are_left_out(tmp_path: Path, content: str) -> None:
+    (tmp_path / ANNOTATIONS).write_text(content)
+    assert list(annotation_lines(tmp_path / ANNOTATIONS, tmp_path)) == []
 
 
 def test_a_fail_names_the_first_check_that_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -190,12 +255,14 @@ def test_inputs_reach_the_check_as_arguments(tmp_path: Path, capfd: pytest.Captu
 
 def test_bad_inputs_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        read_inputs(environment(tmp_path, config="", out=" ", upload="sometimes"))
+        read_inputs(environment(tmp_path, config="", out=" ", upload="sometimes", comment="", delete_when_green="no"))
 
-    assert [problem.code for problem in caught.value.problems] == [
-        "action-input-empty",
-        "action-input-empty",
-        "action-input-upload",
+    assert [(problem.code, problem.get("name")) for problem in caught.value.problems] == [
+        ("action-input-empty", "config"),
+        ("action-input-empty", "out"),
+        ("action-input-choice", "upload"),
+        ("action-input-choice", "comment"),
+        ("action-input-choice", "delete-when-green"),
     ]
 
 
@@ -213,7 +280,17 @@ def test_every_leg_and_step_has_an_artifact_of_its_own(tmp_path: Path) -> None:
 
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"driftgate-[A-Za-z0-9._-]+", name) for name in names)
+    assert all(re.fullmatch(r".*-[23]-[0-9a-f]{8}", name) for name in names), "the workflow for forks looks for this"
     assert read_inputs(base | {"DRIFTGATE_ARTIFACT": "mine"}).artifact == "mine"
+
+
+def test_a_comment_is_one_through_all_attempts_and_another_for_every_leg(tmp_path: Path) -> None:
+    base = environment(tmp_path)
+    same = [base | {"GITHUB_RUN_ATTEMPT": "3"}, base | {"DRIFTGATE_UPLOAD": "always"}, base]
+    others = [base | {"GITHUB_JOB": "other"}, base | {"DRIFTGATE_LEG": "j6e"}, base | {"DRIFTGATE_SUBJECT": "b"}]
+
+    assert {read_inputs(given).key for given in same} == {read_inputs(base).key}
+    assert len({read_inputs(given).key for given in (base, *others)}) == 1 + len(others)
 
 
 def test_a_cancelled_step_lets_the_check_write_what_it_has(tmp_path: Path) -> None:
@@ -247,51 +324,41 @@ time.sleep(60)
     assert outputs_of(tmp_path / "output")["outcome"] == "error"
 
 
-def test_the_environment_is_kept_for_one_state_of_the_source(tmp_path: Path) -> None:
-    (tmp_path / "src" / "driftgate").mkdir(parents=True)
-    module = tmp_path / "src" / "driftgate" / "gate.py"
-    module.write_text("LIMIT = 1\n")
-    before = fingerprint(tmp_path)
-    (module.parent / "gate.pyc").write_bytes(b"compiled")
-    assert fingerprint(tmp_path) == before
-
-    module.write_text("LIMIT = 2\n")
-    assert fingerprint(tmp_path) != before
+@pytest.mark.parametrize("name", STEPS)
+def test_no_input_is_written_into_a_script(name: str) -> None:
+    entry = STEPS[name]
+    assert "${{" not in entry.get("run", "")
+    assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", entry["uses"]) if "uses" in entry else entry["shell"] == "bash"
 
 
-def test_what_cannot_be_installed_is_told_and_not_kept(tmp_path: Path) -> None:
-    source, tools = tmp_path / "source", tmp_path / "tools"
-    source.mkdir()
-    with pytest.raises(InstallError, match=re.escape(str(source))) as caught:
-        interpreter(source, tools, os.environ)
-
-    assert [problem.code for problem in caught.value.problems] == ["install-package"]
-    assert list(tools.rglob(STAMP)) == []
+@pytest.mark.parametrize("file", ACTIONS)
+def test_every_input_is_used(file: str) -> None:
+    steps = json.dumps(ACTIONS[file]["runs"]["steps"])
+    assert [name for name in ACTIONS[file]["inputs"] if f"inputs.{name}" not in steps] == []
 
 
-def test_tools_go_where_the_runner_keeps_them(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.touch()
-    kept, job = str(tmp_path / "kept"), str(tmp_path / "job")
-
-    assert tool_folder({"RUNNER_TOOL_CACHE": kept, "RUNNER_TEMP": job}) == Path(kept)
-    assert tool_folder({"RUNNER_TOOL_CACHE": str(blocked / "below"), "RUNNER_TEMP": job}) == Path(job)
-    with pytest.raises(UsageError):
-        tool_folder({})
+def test_only_the_publishing_step_has_the_token() -> None:
+    holders = [name for name, entry in STEPS.items() if "token" in json.dumps(entry).lower()]
+    assert holders == ["action.yml: Publish", "publish/action.yml: Publish"]
+    scripts = {STEPS[name]["run"] for name in holders}
+    assert scripts == {'exec "$DRIFTGATE_PYTHON" -I -X utf8 -m driftgate.publication'}
 
 
-def test_no_input_is_written_into_a_script() -> None:
-    for entry in ACTION["runs"]["steps"]:
-        assert "${{" not in entry.get("run", "")
-        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", entry["uses"]) if "uses" in entry else entry["shell"] == "bash"
-
-
-def test_every_input_is_used() -> None:
-    steps = json.dumps(ACTION["runs"]["steps"])
-    assert [name for name in ACTION["inputs"] if f"inputs.{name}" not in steps] == []
+def test_the_two_actions_have_the_same_inputs_for_the_same_things() -> None:
+    whole, half = (action["inputs"] for action in ACTIONS.values())
+    shared = set(whole) & set(half)
+    assert shared >= {"comment", "delete-when-green", "template", "github-token", "python", "index-url", "wheelhouse"}
+    assert {name: whole[name]["default"] for name in shared} == {name: half[name]["default"] for name in shared}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md"])
-def test_every_input_and_output_is_told(page: str) -> None:
+@pytest.mark.parametrize("file", ACTIONS)
+def test_every_input_and_output_is_told(file: str, page: str) -> None:
     told = (ROOT / page).read_text("utf-8")
-    assert [name for part in ("inputs", "outputs") for name in ACTION[part] if f"`{name}`" not in told] == []
+    assert [name for part in ("inputs", "outputs") for name in ACTIONS[file][part] if f"`{name}`" not in told] == []
+
+
+@pytest.mark.parametrize("part", ["inputs", "outputs"])
+def test_the_readme_has_a_row_for_each(part: str) -> None:
+    rows = [line.split("|")[1] for line in (ROOT / "README.md").read_text("utf-8").splitlines() if line.startswith("|")]
+    assert [name for name in ACTIONS["action.yml"][part] if not any(f"`{name}`" in row for row in rows)] == []

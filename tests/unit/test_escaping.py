@@ -16,54 +16,10 @@ from driftgate.errors import StorageError
 from driftgate.escaping import commands, markdown, terminal, xml
 from driftgate.escaping.characters import one_line, shortened, visible
 from driftgate.messages.message import message
+from support.hostile import CORPUS
 from support.rendered import LIVE, names, rendered, text_outside_code
+from support.runnerreads import commands_in, outputs_in
 
-CORPUS = (
-    "",
-    " ",
-    "logits",
-    "/model.22/cv3.0/cv3.0.2/Conv_output_0",
-    "a|b",
-    "a\\|b",
-    "a\\",
-    "`",
-    "``",
-    "`a`",
-    "a``b```c",
-    "` |",
-    "<script>alert(1)</script>",
-    "</details></summary>",
-    "<!-- driftgate -->",
-    "-->",
-    "@octocat and @acme/team",
-    "#123 GH-1 acme/models#4",
-    "https://evil.example/ www.evil.example",
-    "![x](https://evil.example/x.png)",
-    "[click](javascript:alert(1))",
-    "**bold** _it_ ~~gone~~ $x^2$",
-    "| a | b |\n|---|---|\n| 1 | 2 |",
-    "# heading",
-    "line one\r\nline two\rline three\u2028line four",
-    "::error::pwned",
-    "::set-output name=a::b",
-    "##[error]pwned",
-    "100%, done: yes",
-    "\x1b[31mred\x1b[0m",
-    "\x1b]8;;https://evil.example\x07link\x1b]8;;\x07",
-    "\x1b[2J\x9b2J",
-    "\x00\x07\x08\x0b\x7f\x85",
-    "abc\u202egpj.exe",
-    "zero\u200bwidth\ufeff",
-    "\ud800\udfff",
-    "\ufffe\uffff\U0001ffff",
-    "]]>",
-    "&amp; &lt; &#x41;",
-    "[[ATTACHMENT|/etc/passwd]]",
-    "[bold red]x[/bold red] [link=https://evil.example]y[/link]",
-    "检测头 🙂 👩‍👩‍👧",
-    "x" * 5000,
-    "\ue0000\ue001 \ue0009\ue001",
-)
 ANY = st.one_of(st.sampled_from(CORPUS), st.text(), st.text(alphabet="`|\\ \n<>@#[]&\x1b:%,a1"))
 
 
@@ -112,7 +68,7 @@ def test_a_long_name_keeps_its_two_ends(text: str, limit: int) -> None:
 def test_a_code_span_shows_the_text_and_nothing_else(text: str) -> None:
     page = f"before {markdown.code(text)} after"
     assert names(rendered(page)) == {"p", "code"}
-    assert code_text(page) == (shortened(one_line(text), markdown.LIMIT) or " ")
+    assert code_text(page) == (markdown.shown(text) or " ")
 
 
 @given(ANY, ANY)
@@ -120,7 +76,7 @@ def test_a_table_keeps_its_cells(left: str, right: str) -> None:
     page = rendered(f"| a | b |\n|:--|:--|\n| {markdown.cell(left)} | {markdown.cell(right)} |\n")
     assert names(page) == {"table", "thead", "tbody", "tr", "th", "td", "code"}
     cells = [str(cell.text_content()) for cell in page.iter("td")]
-    assert cells == [shortened(one_line(text), markdown.LIMIT) or " " for text in (left, right)]
+    assert cells == [markdown.shown(text) or " " for text in (left, right)]
 
 
 @foreign
@@ -160,7 +116,7 @@ def test_a_sentence_shows_its_parameters_as_code(name: str, value: str) -> None:
     page = rendered(f"- {markdown.prose(said)}\n")
     assert names(page) == {"ul", "li", "code"}
     shown = [str(code.text_content()) for code in page.iter("code")]
-    assert shown == [shortened(one_line(text), markdown.LIMIT) or " " for text in (name, value)]
+    assert shown == [markdown.shown(text) or " " for text in (name, value)]
 
 
 @given(ANY, ANY)
@@ -225,8 +181,28 @@ def test_a_command_is_one_line_that_the_runner_reads_back(text: str) -> None:
         part.replace("%3A", ":").replace("%2C", ",").replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
         for part in match.groups()
     )
-    assert title == text
+    assert title == one_line(text)
     assert said == visible(text)
+
+
+def test_every_level_has_its_command() -> None:
+    assert commands.warning("a", title="b", file="c.yaml", line=2) == "::warning file=c.yaml,line=2,title=b::a"
+    assert commands.notice("a") == "::notice::a"
+
+
+@foreign
+def test_a_log_line_is_no_command(text: str) -> None:
+    for line in (terminal.inert(text), f"  {terminal.inert(text, 40)}", terminal.block(text)):
+        assert commands_in(line) == []
+
+
+def test_a_comment_in_code_is_no_comment_in_the_source() -> None:
+    assert markdown.code("<!-- driftgate -->") == "`< !-- driftgate -->`"
+    assert "<!--" not in markdown.fenced("a\n<!-- driftgate -->")
+
+
+def test_a_commit_in_prose_is_kept_apart() -> None:
+    assert markdown.plain("deadbee 1234567 0.0001") == "deadbe&#8203;e 1234567 0.0001"
 
 
 def test_a_command_without_properties() -> None:
@@ -238,27 +214,11 @@ def test_foreign_output_stands_between_stop_and_resume() -> None:
     assert commands.resume("t0k3n") == "::t0k3n::"
 
 
-def read_outputs(file: str) -> dict[str, str]:
-    """What the runner reads: `name<<delimiter`, lines, delimiter."""
-    found: dict[str, str] = {}
-    lines = iter(file.split("\n"))
-    for line in lines:
-        if not line:
-            continue
-        name, _, delimiter = line.partition("<<")
-        value: list[str] = []
-        for part in lines:
-            if part == delimiter:
-                break
-            value.append(part)
-        found[name] = "\n".join(value)
-    return found
-
-
 @given(ANY, ANY)
 def test_an_output_cannot_become_two(first: str, second: str) -> None:
     file = commands.output("first", first) + commands.output("second-1", second)
-    assert read_outputs(file) == {"first": first, "second-1": second}
+    written = [value.encode("utf-8", "backslashreplace").decode("utf-8") for value in (first, second)]
+    assert outputs_in(file) == {"first": written[0], "second-1": written[1]}
 
 
 def test_delimiters_are_never_the_same() -> None:

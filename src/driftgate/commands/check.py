@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from driftgate.commands.checking import OUTPUTS, check
+from driftgate.commands.links import run_links
 from driftgate.commands.speaking import LogText, guarded, verbose_option
 from driftgate.demo.build import build
 from driftgate.storage.folder import remove_all
@@ -39,4 +41,13 @@ def command(
     remove_all(out, OUTPUTS)
     if name == DEMO and not path.exists():
         path = build(out / "project", fault or None)
-    return check(path, out, subjects=subjects, policy=policy, profile=profile, as_json=as_json, log_text=log_text)
+    return check(
+        path,
+        out,
+        subjects=subjects,
+        policy=policy,
+        profile=profile,
+        as_json=as_json,
+        log_text=log_text,
+        links=run_links(os.environ),
+    )

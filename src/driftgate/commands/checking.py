@@ -11,21 +11,27 @@ from driftgate.commands.speaking import EXIT_ERROR, LogText, log, progress, stdo
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Policy
 from driftgate.domain.results import Results, Tool
+from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import inert
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
 from driftgate.pipeline import Breakable, capture
 from driftgate.plan import Job, prepare
+from driftgate.reporting.annotations import annotate, encoded
+from driftgate.reporting.comment import CommentLinks, comment
 from driftgate.reporting.junit import junit
 from driftgate.reporting.markdown import summary
 from driftgate.reporting.terminal import show
-from driftgate.settings.load import load
+from driftgate.settings.load import Config, load
 from driftgate.storage.document import FACTS, RESULTS, encode_results
 from driftgate.storage.folder import write_all
 
 TOOL = Tool("driftgate", __version__)
 JUNIT, SUMMARY, LOG_FILE = "junit.xml", "summary.md", "driftgate.log"
-OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, LOG_FILE)
+#: What the action tells the runner, and what it may post: a token that can only read leaves the comment as a file.
+ANNOTATIONS, COMMENT = "annotations.json", "comment.md"
+OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, ANNOTATIONS, COMMENT, LOG_FILE)
+NOWHERE = CommentLinks()
 
 
 def check(
@@ -37,6 +43,7 @@ def check(
     profile: str | None = None,
     as_json: bool = False,
     log_text: LogText,
+    links: CommentLinks = NOWHERE,
 ) -> int:
     """Run everything a configuration asks for and return the exit code; what an earlier run left in `out` must be
     gone already."""
@@ -45,7 +52,16 @@ def check(
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
     with stopped_while_waiting() as breakable:
         facts, interrupted = captured(jobs, breakable)
-        return deliver(facts, policies, out, as_json=as_json, log_text=log_text, interrupted=interrupted)
+        return deliver(
+            facts,
+            policies,
+            out,
+            as_json=as_json,
+            log_text=log_text,
+            interrupted=interrupted,
+            config=config,
+            links=links,
+        )
 
 
 def captured(jobs: Sequence[Job], breakable: Breakable) -> tuple[tuple[Facts, ...], bool]:
@@ -89,6 +105,8 @@ def deliver(
     as_json: bool,
     log_text: LogText,
     interrupted: bool = False,
+    config: Config | None = None,
+    links: CommentLinks = NOWHERE,
 ) -> int:
     """Judge, write every report together where there is a folder for them, show the table; the exit code."""
     judgements = tuple(judge(one, policies[one.plan.subject]) for one in facts)
@@ -96,11 +114,18 @@ def deliver(
     files = encode_results(results)
     log(message("outcome", outcome=results.outcome.value))
     if out is not None:
-        reports = {JUNIT: junit(results), SUMMARY: summary(results).encode("utf-8", "backslashreplace")}
+        file, line = (str(config.lines.path), config.lines.of) if config is not None else (None, None)
+        reports = {
+            JUNIT: junit(results),
+            SUMMARY: summary(results).encode("utf-8", "backslashreplace"),
+            ANNOTATIONS: encoded(annotate(results, file=file, line=line)),
+            COMMENT: comment(results, links=links).encode("utf-8", "backslashreplace"),
+        }
         write_all(out, {**files, **reports, LOG_FILE: log_text.content()})
     if as_json:
         document = json.loads(files[RESULTS])
-        stdout().print(json.dumps(document["judgement"], ensure_ascii=False, indent=1), markup=False)
+        shown = disarmed_json(json.dumps(document["judgement"], ensure_ascii=False, indent=1))
+        stdout().print(shown, markup=False)
     else:
         console = stdout()
         show(results, console)

@@ -10,9 +10,13 @@ from rich.table import Column, Table
 
 from driftgate.commands.speaking import LogText, guarded, stdout, verbose_option
 from driftgate.domain.digest import plain
+from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import markup
 from driftgate.plan import divide, prepare
 from driftgate.settings.load import load
+
+#: Columns for what stands beside a leg's id, which must be shown in full: the next command wants it.
+BESIDE_LEG = 60
 
 
 @click.command("plan")
@@ -39,14 +43,16 @@ def command(
             "version": 1,
             "subjects": [{"digest": plan.digest, **_object(plain(plan))} for plan in plans],
         }
-        console.print(json.dumps(document, ensure_ascii=False, indent=1), markup=False)
+        console.print(disarmed_json(json.dumps(document, ensure_ascii=False, indent=1)), markup=False)
         return 0
-    table = Table(Column("leg", no_wrap=True, overflow="fold"), "samples", "plan", "stages", box=None)
+    table = Table(Column("leg", no_wrap=True), "samples", "plan", "stages", box=None)
+    longest = max(len(leg.id) for plan in plans for leg in plan.legs)
     for plan in plans:
         for leg in plan.legs:
             count = len(plan.samples.of_blocks(leg.blocks))
             cells = (leg.id, str(count), plan.digest[:12], " → ".join(leg.stages))
             table.add_row(*(markup(cell) for cell in cells))
+    console.width = max(console.width, longest + BESIDE_LEG)
     console.print(table)
     return 0
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from driftgate.commands.checking import OUTPUTS, deliver
+from driftgate.commands.links import run_links
 from driftgate.commands.speaking import LogText, guarded, verbose_option
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.judgement import Policy
@@ -45,4 +47,6 @@ def command(
         facts.plan.subject: Policy() if loaded is None else loaded.policy(policy, facts.plan.subject)
         for facts in merged
     }
-    return deliver(merged, policies, out, as_json=as_json, log_text=log_text)
+    return deliver(
+        merged, policies, out, as_json=as_json, log_text=log_text, config=loaded, links=run_links(os.environ)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -29,9 +30,25 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Tell on stderr what is being done.")
 
 
+class _Console(Console):
+    """A console whose reader may leave: the rest is dropped, and the exit code is still that of the verb."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich where nobody reads any more."""
+        self.quiet = True
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Let stdout lead nowhere, so that Python does not fail once more when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def stdout() -> Console:
     """Where results go."""
-    return Console(highlight=False, soft_wrap=True, emoji=False)
+    return _Console(highlight=False, soft_wrap=True, emoji=False)
 
 
 def stderr() -> Console:
@@ -152,6 +169,7 @@ def guarded(verb: Callable[..., int]) -> Callable[..., None]:
             _complain(message("stopped"))
             code = EXIT_ERROR
         except BrokenPipeError:
+            _drop_output()
             code = EXIT_ERROR
         except Exception as error:
             LOG.debug("internal error", exc_info=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 
 
@@ -21,7 +21,21 @@ def plain(value: object) -> object:
     return value
 
 
+def lean(value: object) -> object:
+    """The same without the fields that have their default value, so that a field added later changes no digest
+    of data that do not use it."""
+    if is_dataclass(value) and not isinstance(value, (type, Enum)):
+        return {
+            field.name: lean(getattr(value, field.name))
+            for field in fields(value)
+            if field.default is MISSING or getattr(value, field.name) != field.default
+        }
+    if isinstance(value, (tuple, list)):
+        return [lean(item) for item in value]
+    return plain(value)
+
+
 def digest(value: object) -> str:
     """The SHA-256 of a value's canonical form, in hexadecimal."""
-    canonical = json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    canonical = json.dumps(lean(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

@@ -83,6 +83,11 @@ def resume(token: str) -> str:
     return f"::{token}::"
 
 
+def mask(secret: str) -> str:
+    """The line after which the runner shows `***` wherever the secret stands in a log."""
+    return f"::add-mask::{data(secret)}"
+
+
 def output(name: str, value: str, delimiter: str | None = None) -> str:
     """One entry for the file GITHUB_OUTPUT; a value of several lines cannot become a second output.
 

@@ -15,11 +15,12 @@ BLOCK_LIMIT = 8000  # characters of a fenced block
 _BACKTICKS = re.compile("`+")
 _MARKUP = re.compile(r"[\\`*_\[\]|~$]")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
-#: Where GitHub would see a mention, a reference, a link or, in seven hexadecimal digits and more, a commit.
-_LINKING = re.compile(
-    r"@|(?i:gh-|www)(?=[\d.])|(?<=:)(?=//)|#(?=\d)"
-    r"|(?<![\w.])[0-9a-f](?=[0-9a-f]{6,39}(?!\w))(?=[0-9a-f]*[a-f]|(?<=[a-f]))"
-)
+#: Where GitHub would see a mention, a reference or a link.
+_LINKING = re.compile(r"@|(?i:gh-|www)(?=[\d.])|(?<=:)(?=//)|#(?=\d)")
+#: Where it would see a commit: seven hexadecimal digits and more. Plain numbers are left as they are.
+_COMMIT = re.compile(r"(?<!\w)(?=[0-9]*[a-f])[0-9a-f]{7,}(?!\w)")
+_SIX = re.compile("[0-9a-f]{6}")
+_BREAK = "&#8203;"
 #: The beginning of an HTML comment, by which a bot knows its own; also in code, for whoever looks at the source.
 _COMMENT = re.compile("<(?=!--)")
 _KEPT = re.compile("\ue000(\\d+)\ue001")
@@ -79,11 +80,16 @@ def link(title: Message | str, url: str) -> Markdown:
     return said if address is None else Markdown(f"[{said}](<{address.replace('&', '&amp;')}>)")
 
 
+def _broken(text: str) -> str:
+    """The text with U+E002 wherever a space of no width must keep apart what GitHub would turn into a link."""
+    apart = _COMMIT.sub(lambda match: _SIX.sub("\\g<0>\ue002", match[0]), text)
+    return _LINKING.sub("\\g<0>\ue002", apart)
+
+
 def plain(text: str) -> Markdown:
     """Text within a line that stays text: no markup, HTML, mention, reference or link; in and outside of tables."""
     entities = "".join(_ENTITIES.get(character, character) for character in one_line(text))
-    broken = _LINKING.sub(lambda match: f"{match[0]}\ue002", entities)
-    return Markdown(_MARKUP.sub(r"\\\g<0>", broken).replace("\ue002", "&#8203;"))
+    return Markdown(_MARKUP.sub(r"\\\g<0>", _broken(entities)).replace("\ue002", _BREAK))
 
 
 def prose(message: Message, *, table: bool = False) -> Markdown:
@@ -118,7 +124,7 @@ def finished(value: object) -> Markdown:
 def html(text: str, limit: int = LIMIT) -> Markdown:
     """Text within a line of raw HTML, such as the visible line of a folded part."""
     entities = "".join(_ENTITIES.get(character, character) for character in shortened(one_line(text), limit))
-    return Markdown(_LINKING.sub(r"\g<0>&#8203;", entities).replace('"', "&quot;"))
+    return Markdown(_broken(entities).replace("\ue002", _BREAK).replace('"', "&quot;"))
 
 
 def html_titled(message: Message) -> Markdown:

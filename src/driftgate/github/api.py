@@ -118,12 +118,12 @@ class Client:
         self._deadline = timing.monotonic() + patience.total_seconds
         self._written: float | None = None
         self._unsettled = 0
-        self._requests = 0
+        self._request_count = 0
 
     @property
-    def requests(self) -> int:
+    def request_count(self) -> int:
         """How many requests were sent so far."""
-        return self._requests
+        return self._request_count
 
     def __enter__(self) -> Client:
         return self
@@ -278,7 +278,7 @@ class Client:
 
     def _send(self, method: str, url: str, content: bytes | None, *, with_token: bool, limit_bytes: int) -> _Answer:
         left = max(1.0, self._deadline - self._timing.monotonic())
-        self._requests += 1
+        self._request_count += 1
         try:
             with self._session.request(
                 method,

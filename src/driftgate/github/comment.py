@@ -16,7 +16,7 @@ something else than what we wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -28,9 +28,7 @@ from driftgate.messages.message import Message, message
 
 #: Who writes with the token of a workflow; such a token may not ask who it is.
 ACTIONS = "github-actions[bot]"
-#: GitHub takes this many characters.
-BODY_LIMIT = 65_536
-ROUNDS = 40
+ROUNDS = 20
 
 
 class Presence(str, Enum):
@@ -55,7 +53,7 @@ class Done(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment as GitHub lists it; `marker` is None where the first line is none."""
+    """A comment as GitHub lists it."""
 
     id: int
     author: str
@@ -64,7 +62,7 @@ class Comment:
 
     @property
     def marker(self) -> Marker | None:
-        """The marker on the first line."""
+        """The marker on the first line; None where that is another text."""
         return read_marker(self.body)
 
 
@@ -150,23 +148,128 @@ class Settled:
     notes: tuple[Message, ...] = ()
 
 
+class _Moved(Exception):
+    """What a step was decided on is not there any more."""
+
+
 def decide(comments: Iterable[Comment], wish: Wish) -> Step:
     """The next step from what stands there. Pure; comments of others and forged markers are as if not there."""
     ours = _ours(comments, wish)
     if not ours:
         return Rest(None, False) if wish.written or wish.presence is not Presence.WANTED else Create()
-    newest_order, newest = max(((marker.order, comment.id), comment) for comment, marker in ours)[0][0], max(
-        ours, key=lambda pair: (pair[1].order, pair[0].id)
-    )[0]
-    superseded = newest_order > wish.marker.order or (
-        wish.written and newest_order == wish.marker.order and not same_text(newest.body, wish.body)
+    kept = ours[0].comment
+    newest = max(ours, key=lambda found: (found.marker.order, found.comment.id))
+    superseded = newest.marker.order > wish.marker.order or (
+        wish.written and newest.marker.order == wish.marker.order and not same_text(newest.comment.body, wish.body)
     )
     if wish.presence is Presence.UNWANTED and not superseded:
-        return Delete(ours[-1][0])
-    kept = ours[0][0]
-    body = newest.body if superseded else wish.body
+        return Delete(ours[-1].comment)
+    body = newest.comment.body if superseded else wish.body
     if not same_text(kept.body, body):
         return Update(kept, body)
     if len(ours) > 1:
-        return Delete(ours[-1][0])
+        return Delete(ours[-1].comment)
     return Rest(kept, superseded)
+
+
+def settle(client: Client, thread: Thread, wish: Wish) -> Settled:
+    """Take steps until the wish is met or superseded.
+
+    A token without the rights, or a pull request that it may not see, is an answer (`not_allowed`). Raises
+    GitHubError for everything else that cannot be established.
+    """
+    taken: set[type[Step]] = set()
+    notes: list[Message] = []
+    overtaken, has_just_written = False, False
+    try:
+        for _ in range(ROUNDS):
+            comments = tuple(_comment(value) for value in client.pages(thread.path))
+            if has_just_written:
+                ours = _ours(comments, wish)
+                overtaken |= not ours or not same_text(ours[0].comment.body, wish.body)
+            step = decide(comments, wish)
+            if isinstance(step, Rest):
+                url = step.kept.url if step.kept else ""
+                return Settled(_done(step, taken), url, client.request_count, overtaken, tuple(notes))
+            has_just_written = False
+            is_own = not isinstance(step, Update) or step.body == wish.body
+            try:
+                author = _take(client, thread, step, wish)
+            except (Postponed, _Moved):
+                continue
+            except ReplyLost:
+                taken |= {type(step)} if is_own else set()
+                continue
+            if is_own:
+                taken.add(type(step))
+                has_just_written = not isinstance(step, Delete)
+                wish = replace(wish, written=wish.written or has_just_written)
+            if author.casefold() != wish.author.casefold():
+                notes.append(message("comment-author", found=author, wanted=wish.author))
+                wish = replace(wish, author=author)
+    except (NotAllowed, Gone) as refused:
+        return Settled(Done.NOT_ALLOWED, requests=client.request_count, notes=(*notes, *refused.problems))
+    raise GitHubError(message("comment-unsettled", number=thread.number, rounds=ROUNDS))
+
+
+def author_of(client: Client) -> str:
+    """Whom comments written with this token are by, as far as the token may ask. Raises GitHubError."""
+    try:
+        return text_at(client.get("/user"), "login") or ACTIONS
+    except (NotAllowed, Gone):
+        return ACTIONS
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two bodies are the same, whatever a server makes of line ends and trailing space."""
+    return one.replace("\r\n", "\n").rstrip() == other.replace("\r\n", "\n").rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    comment: Comment
+    marker: Marker
+
+
+def _ours(comments: Iterable[Comment], wish: Wish) -> tuple[_Ours, ...]:
+    """By the lowest id first."""
+    found = ((comment, comment.marker) for comment in comments if comment.author.casefold() == wish.author.casefold())
+    ours = (_Ours(comment, marker) for comment, marker in found if marker is not None and marker.key == wish.marker.key)
+    return tuple(sorted(ours, key=lambda one: one.comment.id))
+
+
+def _take(client: Client, thread: Thread, step: Create | Update | Delete, wish: Wish) -> str:
+    """One step; the author of what it made or changed. Raises _Moved where it is to be decided anew."""
+    if isinstance(step, Create):
+        return text_at(client.post(thread.path, {"body": wish.body}), "user", "login") or wish.author
+    path = thread.comment_path(step.comment)
+    try:
+        if _comment(client.get(path)) != step.comment:
+            raise _Moved
+        if isinstance(step, Update):
+            client.patch(path, {"body": step.body})
+        else:
+            client.delete(path)
+    except Gone as gone:
+        raise _Moved from gone
+    return step.comment.author
+
+
+def _done(step: Rest, taken: Set[type[Step]]) -> Done:
+    if step.superseded:
+        return Done.SUPERSEDED
+    for kind, done in ((Create, Done.CREATED), (Update, Done.UPDATED)):
+        if kind in taken:
+            return done
+    if step.kept is not None:
+        return Done.UNCHANGED
+    return Done.DELETED if Delete in taken else Done.ABSENT
+
+
+def _comment(value: object) -> Comment:
+    return Comment(
+        id=number_at(value, "id") or 0,
+        author=text_at(value, "user", "login"),
+        body=text_at(value, "body"),
+        url=text_at(value, "html_url"),
+    )

@@ -97,8 +97,7 @@ class _Bench:
         return message("not-asked", stages=missing) if missing else message("no-link", check=check.slug)
 
     def _link(self, link: Link) -> list[Verdict]:
-        runs = self._runs(link)
-        verdicts = [*runs, *self._problems(link)]
+        verdicts = [*self._runs(link), *self._problems(link)]
         measurements = [m for m in self._facts.measurements if m.link == link.name and m.role is Role.OUTPUT]
         for output in dict.fromkeys(m.output for m in measurements):
             for measurement in _joined([m for m in measurements if m.output == output]):
@@ -106,7 +105,7 @@ class _Bench:
         for spec in self._plan.scores:
             reference = self.scores.get((link.reference, spec.name))
             candidate = self.scores.get((link.candidate, spec.name))
-            if not runs:
+            if all(verdict.outcome is Outcome.PASSED for verdict in verdicts):
                 unscored = [s for s in (link.reference, link.candidate) if (s, spec.name) not in self.scores]
                 verdicts.extend(self._unscored(link.name, spec.name, stage) for stage in unscored)
             if reference is not None and candidate is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -13,7 +13,7 @@ from driftgate.errors import StorageError
 from driftgate.escaping import markdown
 from driftgate.messages.message import Param, message
 from driftgate.reporting.budget import fitting, utf8_bytes
-from driftgate.reporting.templates import environment
+from driftgate.reporting.templates import environment, rendering
 from driftgate.reporting.view.page import page, shortened
 
 #: GitHub drops a whole summary above 1 MiB; other steps' text and ours are counted apart.
@@ -34,6 +34,7 @@ LADDER = (Detail(200), Detail(20), Detail(0), Detail(0, subjects=False), Detail(
 ICONS = {"PASS": "✅", "FAIL": "❌", "ERROR": "⚠️", "-": "➖"}
 
 
+@cache
 def github(*, block_limit: int = markdown.BLOCK_LIMIT) -> ImmutableSandboxedEnvironment:
     """The environment of templates that write GitHub's Markdown; fenced blocks are cut at `block_limit` characters."""
     return environment(
@@ -60,11 +61,11 @@ def summary(results: Results) -> str:
     return written
 
 
-def _versions(results: Results) -> Iterator[str]:
-    template = github().get_template("summary.md.j2")
+def _versions(results: Results) -> Iterator[Iterator[str]]:
+    render = rendering(github(), "summary.md.j2", None)
     whole = page(results)
     for detail in LADDER:
-        yield template.render(
+        yield render(
             page=shortened(whole, detail.lines),
             details=detail.lines > 0,
             subjects=detail.subjects,

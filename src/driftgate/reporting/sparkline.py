@@ -10,7 +10,7 @@ UNKNOWN = "?"
 
 
 def sparkline(values: Sequence[float], *, low: float, high: float) -> str:
-    """One character a value, from ▁ at `low` to █ at `high`; NaN is `?`.
+    """One character a value, from ▁ at `low` to █ at `high`, which are finite; NaN is `?`.
 
     Where `low` is `high`, nothing can differ: bars are full, or empty if both are zero.
     """
@@ -31,5 +31,7 @@ def _bar(value: float, low: float, high: float) -> str:
         return BARS[-1 if value > 0 else 0]
     if high <= low:
         return BARS[-1 if high and value >= high else 0]
+    if math.isinf(high - low):
+        value, low, high = value / 2, low / 2, high / 2
     share = (value - low) / (high - low)
     return BARS[int(min(max(share, 0.0), 1.0) * (len(BARS) - 1) + 0.5)]

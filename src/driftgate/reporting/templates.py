@@ -22,15 +22,22 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 Filter = Callable[..., str]
-Rendering = Callable[..., str]
+Rendering = Callable[..., Iterator[str]]
 
-#: A user's template is a page of text, and what it writes is one, too.
-SOURCE_BYTES = 256 * 1024
-WRITTEN_CHARACTERS = 4_000_000
+SOURCE_BYTES = 256 * 1024  # a user's template is a page of text
 #: Jinja's own filters that print a value as HTML or unescaped, or never the same twice.
 REFUSED = ("safe", "e", "escape", "forceescape", "urlize", "xmlattr", "tojson", "striptags", "random")
 #: What an expression in a template can raise.
-FAULTS = (TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+FAULTS = (
+    TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def folder() -> Traversable:
@@ -93,23 +100,24 @@ def environment(
 
 
 def rendering(made: ImmutableSandboxedEnvironment, name: str, own: Path | None) -> Rendering:
-    """What renders our template of that name, or the user's `own` file, which may extend ours.
+    """What renders our template of that name, or the user's `own` file, which may extend ours, part by part.
 
-    Raises ConfigError, also while it renders: `own` cannot be read, is wrong at a line, or writes nothing or
-    without an end.
+    Raises ConfigError, also while it renders: `own` cannot be read, is wrong at a line, or writes nothing.
     """
     if own is None:
-        return made.get_template(name).render
+        return made.get_template(name).generate
     source = _source(own)
     with _explained(own):
         template = Template.from_code(made, made.compile(source, own.name, str(own)), made.make_globals(None))
 
-    def render(**context: object) -> str:
+    def render(**context: object) -> Iterator[str]:
+        written = False
         with _explained(own):
-            written = "".join(_bounded(template.generate(**context), own))
-        if not written.strip():
+            for part in template.generate(**context):
+                written = written or bool(part.strip())
+                yield part
+        if not written:
             raise ConfigError(message("template-empty", path=str(own)))
-        return written
 
     return render
 
@@ -123,15 +131,6 @@ def _source(own: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(message("template-absent", path=str(own), reason=reason)) from error
-
-
-def _bounded(parts: Iterable[str], own: Path) -> Iterator[str]:
-    left = WRITTEN_CHARACTERS
-    for part in parts:
-        left -= len(part)
-        if left < 0:
-            raise ConfigError(message("template-endless", path=str(own), limit=WRITTEN_CHARACTERS))
-        yield part
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Runs a workflow with `act` on this machine, against a copy of the working tree, and reads what happened."""
+"""Runs a workflow with `act` on this machine, for any event, with a copy of the working tree for the action."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[3]
-STUB = Path(__file__).parent / "upload-artifact"
+#: Action → what stands for it here.
+STUBS = {f"actions/{name}": Path(__file__).parent / name for name in ("upload-artifact", "download-artifact")}
 ACTION = "driftgate/driftgate@v0"
-#: A label without a mapping makes act skip the job, so the rig maps one and no other.
-LABEL = "ubuntu-24.04"
+#: A label without a mapping makes act skip the job, so the rig maps these and no other.
+LABELS = ("ubuntu-24.04", "ubuntu-latest")
 ACT_SECONDS = 300
 
 
@@ -35,7 +36,7 @@ class ActRun:
     @property
     def results(self) -> dict[str, str]:
         """Job, by the name act shows (a matrix numbers its legs) → `success` or `failure`."""
-        return {line["job"].split("/", 1)[1]: line["jobResult"] for line in self.lines if "jobResult" in line}
+        return {line["job"].split("/", 1)[1].strip(): line["jobResult"] for line in self.lines if "jobResult" in line}
 
     @property
     def summaries(self) -> tuple[str, ...]:
@@ -46,6 +47,12 @@ class ActRun:
     def errors(self) -> tuple[str, ...]:
         """The messages of the `::error::` commands that the runner took for commands."""
         return tuple(line["arg"] for line in self.lines if line.get("command") == "error")
+
+    @property
+    def error_places(self) -> tuple[tuple[str, str], ...]:
+        """File and line of each of them; empty where it has none."""
+        found = (line.get("kvPairs") or {} for line in self.lines if line.get("command") == "error")
+        return tuple((pairs.get("file", ""), pairs.get("line", "")) for pairs in found)
 
     @property
     def text(self) -> str:
@@ -78,11 +85,31 @@ def copy_tree(target: Path) -> Path:
     return target
 
 
-def upload_reference() -> str:
-    """The action that action.yml uploads with, as it is pinned there."""
-    found = re.search(r"uses: (actions/upload-artifact@[0-9a-f]{40})\b", (REPOSITORY / "action.yml").read_text("utf-8"))
-    assert found, "action.yml does not pin actions/upload-artifact to a commit"
-    return found[1]
+def pinned_actions() -> dict[str, Path]:
+    """The actions that ours and the workflows use, as they are pinned there, with what stands for each."""
+    files = [
+        REPOSITORY / "action.yml",
+        *REPOSITORY.glob(".github/workflows/*.yml"),
+        *REPOSITORY.glob("examples/**/*.yml"),
+    ]
+    pins = {
+        pin for file in files for pin in re.findall(r"uses: ([\w-]+/[\w-]+@[0-9a-f]{40})\b", file.read_text("utf-8"))
+    }
+    return {pin: STUBS[name] for pin in sorted(pins) if (name := pin.partition("@")[0]) in STUBS}
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Why a workflow runs: the event with its payload, the API it speaks to, the token it has, its run number."""
+
+    event: str = "push"
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    api_url: str = "http://127.0.0.1:9"
+    token: str = ""
+    number: int = 1
+
+
+PUSH = Trigger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,35 +123,46 @@ class Rig:
     tree: Path
     runner: Path
 
-    def run(self, folder: Path, workflow: Path, jobs: Mapping[str, str]) -> ActRun:
-        """Push a new repository with this one workflow; uploads land in `folder`/artifacts.
+    def run(self, folder: Path, workflow: Path, jobs: Mapping[str, str], trigger: Trigger = PUSH) -> ActRun:
+        """Run this one workflow in a new repository, with what `folder`/consumer holds; uploads land in
+        `folder`/artifacts.
 
         `jobs` are all of the workflow's jobs with the result each must come to; see `ActRun.require`.
         """
-        done = self.attempt(folder, workflow)
+        done = self.attempt(folder, workflow, trigger)
         done.require(jobs)
         return done
 
-    def attempt(self, folder: Path, workflow: Path) -> ActRun:
+    def attempt(self, folder: Path, workflow: Path, trigger: Trigger = PUSH) -> ActRun:
         """The same, whatever comes of it."""
         consumer, artifacts = folder / "consumer", folder / "artifacts"
-        for made in (consumer / ".github" / "workflows", artifacts, self.runner):
+        workflows = consumer / ".github" / "workflows"
+        for made in (workflows, artifacts, self.runner):
             made.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(workflow, consumer / ".github" / "workflows")
+        for other in workflows.iterdir():
+            other.unlink()
+        shutil.copy2(workflow, workflows)
         _commit(consumer)
+        event = folder / "event.json"
+        event.write_text(json.dumps(trigger.payload), "utf-8")
         passed = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-        passed["ARTIFACTS"] = str(artifacts)
+        passed |= {
+            "ARTIFACTS": str(artifacts),
+            "GITHUB_API_URL": trigger.api_url,
+            "GITHUB_RUN_NUMBER": str(trigger.number),
+        }
+        places = {ACTION: self.tree, **pinned_actions()}
         done = subprocess.run(
             [
-                *(str(self.act), "push", "--json", "--no-cache-server"),
-                *("--platform", f"{LABEL}=-self-hosted"),
-                *("--local-repository", f"{ACTION}={self.tree}"),
-                *("--local-repository", f"{upload_reference()}={STUB}"),
+                *(str(self.act), trigger.event, "--json", "--no-cache-server", "--eventpath", str(event)),
+                *(part for label in LABELS for part in ("--platform", f"{label}=-self-hosted")),
+                *(part for name in places for part in ("--local-repository", f"{name}={places[name]}")),
                 *("--action-cache-path", str(self.runner)),
                 *(part for name in sorted(passed) for part in ("--env", f"{name}={passed[name]}")),
+                *(("--secret", "GITHUB_TOKEN") if trigger.token else ()),
             ],
             cwd=consumer,
-            env={**os.environ, "HOME": str(folder)},
+            env={**os.environ, "HOME": str(folder), "GITHUB_TOKEN": trigger.token},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -135,9 +173,11 @@ class Rig:
 
 
 def _commit(folder: Path) -> None:
+    """The folder's content as a new repository's first commit."""
+    shutil.rmtree(folder / ".git", ignore_errors=True)
     _git(folder, "init", "--quiet", "--initial-branch", "main")
     _git(folder, "remote", "add", "origin", "https://github.com/acme/models.git")
-    _git(folder, "add", "--all")
+    _git(folder, "add", "--all", "--force")
     _git(folder, "-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "--quiet", "-m", "Models")
 
 

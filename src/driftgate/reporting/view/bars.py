@@ -35,7 +35,7 @@ def error_bars(target: str, output: str | None, facts: Facts | None) -> Bars | N
         return None
     errors = _errors(measured, facts.plan.samples.ids)
     values, size = grouped(errors, WIDTH)
-    highest = max((value for value in errors if math.isfinite(value)), default=math.nan)
+    highest = max((value for value in errors if math.isfinite(value)), default=0.0)
     text = sparkline(values, low=0.0, high=highest)
     count = len(errors)
     title = (
@@ -47,10 +47,10 @@ def error_bars(target: str, output: str | None, facts: Facts | None) -> Bars | N
 
 
 def score_bars(scores: Sequence[Score]) -> str:
-    """One score along the stages, between its lowest and its highest; empty for fewer than two stages."""
+    """One score along the stages, between its lowest and its highest; empty where it is the same at all of them."""
     values = [score.value for score in scores]
     finite = [value for value in values if math.isfinite(value)]
-    if len(values) < 2 or not finite:
+    if len(set(values)) < 2 or not finite:
         return ""
     return sparkline(values, low=min(finite), high=max(finite))
 

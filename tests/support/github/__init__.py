@@ -1,0 +1,1 @@
+"""A GitHub on the loopback interface: state, faults, clock, and the order in which runs get their turn."""
