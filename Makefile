@@ -14,7 +14,7 @@ TOOLS := .venv/tools.stamp
 
 SCHEMAS := config results samples
 
-.PHONY: all demo test lint types floors schemas schema-check packaging field act clean
+.PHONY: all demo test lint types floors schemas schema-check packaging field act bench dist clean
 all: test lint types floors schema-check packaging field act
 
 demo: $(PACKAGE)
@@ -49,6 +49,13 @@ packaging: $(TOOLS)
 act: .venv/act.stamp
 	$(BIN)/python -m pytest tests/act
 
+bench: $(TOOLS)
+	$(BIN)/python bench/action_overhead.py
+
+dist: .venv/dist.stamp
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
 field: $(FIELD)/field.stamp
 	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/field
 
@@ -67,6 +74,10 @@ $(TOOLS): $(PACKAGE)
 
 .venv/act.stamp: tests/act/requirements.txt $(TOOLS)
 	$(BIN)/python -m pip install --quiet --requirement tests/act/requirements.txt
+	touch $@
+
+.venv/dist.stamp: $(PACKAGE)
+	$(BIN)/python -m pip install --quiet 'build==1.*'
 	touch $@
 
 $(FIELD)/field.stamp: pyproject.toml tests/field/requirements.txt

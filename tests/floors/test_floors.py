@@ -34,6 +34,7 @@ FLOORS = (
     "demo",
     "plan",
     "pipeline",
+    "investigating",
     "commands",
     "runner",
     "installation",

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from driftgate.commands.checking import OUTPUTS, check
+from driftgate.commands.effort import effort, effort_options
 from driftgate.commands.links import run_links
 from driftgate.commands.speaking import LogText, guarded, verbose_option
 from driftgate.demo.build import build
@@ -23,6 +24,8 @@ DEMO = "demo"
 @click.option("--policy", help="The policy to judge by.")
 @click.option("--profile", help="The subset of samples to use.")
 @click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
+@click.option("--nodes/--no-nodes", default=True, help="Look for the first diverging node of the first failing link.")
+@effort_options
 @verbose_option
 @guarded
 def command(
@@ -32,10 +35,14 @@ def command(
     policy: str | None,
     profile: str | None,
     as_json: bool,
+    nodes: bool,
+    memory: str,
+    node_samples: int,
     verbose: bool,
 ) -> int:
     """Run the chain of every subject, find the first stage that changed, and write the reports."""
     log_text = LogText(verbose=verbose)
+    wanted = effort(memory, node_samples) if nodes else None
     name, _, fault = config.partition(":")
     path = Path(config)
     remove_all(out, OUTPUTS)
@@ -50,4 +57,5 @@ def command(
         as_json=as_json,
         log_text=log_text,
         links=run_links(os.environ),
+        effort=wanted,
     )

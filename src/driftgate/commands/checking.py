@@ -13,6 +13,7 @@ from driftgate.domain.judgement import Policy
 from driftgate.domain.results import Results, Tool
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import inert
+from driftgate.investigating import Effort, first_tappable, with_investigation
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
 from driftgate.pipeline import Breakable, capture
@@ -44,6 +45,7 @@ def check(
     as_json: bool = False,
     log_text: LogText,
     links: CommentLinks = NOWHERE,
+    effort: Effort | None = None,
 ) -> int:
     """Run everything a configuration asks for and return the exit code; what an earlier run left in `out` must be
     gone already."""
@@ -52,6 +54,9 @@ def check(
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
     with stopped_while_waiting() as breakable:
         facts, interrupted = captured(jobs, breakable)
+        if effort is not None and not interrupted:
+            with breakable():
+                facts = investigated(jobs, facts, policies, effort)
         return deliver(
             facts,
             policies,
@@ -80,6 +85,23 @@ def captured(jobs: Sequence[Job], breakable: Breakable) -> tuple[tuple[Facts, ..
             found.append(got.facts)
             _log_runs(got.facts)
     return tuple(found), interrupted
+
+
+def investigated(
+    jobs: Sequence[Job], facts: Sequence[Facts], policies: Mapping[str, Policy], effort: Effort
+) -> tuple[Facts, ...]:
+    """The facts with what an investigation of each job's first failing link found."""
+    found: list[Facts] = []
+    for job, one in zip(jobs, facts, strict=True):
+        judgement = judge(one, policies[job.plan.subject])
+        link = first_tappable(job, judgement)
+        if link is None:
+            found.append(one)
+            continue
+        with progress(message("progress-nodes", link=link.name)) as advance:
+            found.append(with_investigation(job, one, judgement, effort, progress=advance))
+        log(message("investigated", link=link.name, seconds=found[-1].investigations[-1].seconds))
+    return tuple(found)
 
 
 def _log_runs(facts: Facts) -> None:

@@ -9,6 +9,7 @@ import click
 from driftgate.commands.checking import OUTPUTS, check
 from driftgate.commands.speaking import LogText, guarded, verbose_option
 from driftgate.demo.build import build
+from driftgate.investigating import Effort
 from driftgate.storage.folder import remove_all
 
 
@@ -24,4 +25,4 @@ def command(fault: str | None, out: Path, as_json: bool, verbose: bool) -> int:
     """Check a small network that comes with driftgate, through all stages; needs no board and no torch."""
     log_text = LogText(verbose=verbose)
     remove_all(out, OUTPUTS)
-    return check(build(out / "project", fault), out, as_json=as_json, log_text=log_text)
+    return check(build(out / "project", fault), out, as_json=as_json, log_text=log_text, effort=Effort())

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from driftgate.backends.registry import backend
 from driftgate.commands.checking import OUTPUTS, captured, deliver
-from driftgate.commands.speaking import LogText, guarded, stopped_while_waiting, verbose_option
+from driftgate.commands.effort import effort, effort_options
+from driftgate.commands.speaking import LogText, guarded, progress, stopped_while_waiting, verbose_option
 from driftgate.domain.chain import Chain, Check, CheckKind, LinkKind, Stage
+from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Policy
 from driftgate.domain.plan import Plan, PlannedArtifact
 from driftgate.domain.samples import Origin
 from driftgate.errors import UsageError
+from driftgate.investigating import Effort, can_tap, look_into, worst_samples
+from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
 from driftgate.numerics.comparator import OutputMap
 from driftgate.plan import Job, divide
@@ -46,6 +51,8 @@ SLUG = "diff"
 @click.option("--threads", type=click.IntRange(min=1), default=2, help="Threads inside one operator.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the reports; none are kept without it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
+@click.option("--nodes", is_flag=True, help="Compare node by node as well, whether the outputs agree or not.")
+@effort_options
 @verbose_option
 @guarded
 def command(
@@ -58,6 +65,9 @@ def command(
     threads: int,
     out: Path | None,
     as_json: bool,
+    nodes: bool,
+    memory: str,
+    node_samples: int,
     verbose: bool,
 ) -> int:
     """Compare the outputs of A and B: ONNX files, TorchScript files or recordings."""
@@ -69,9 +79,22 @@ def command(
         raise UsageError(message("paths-absent", paths=absent))
     job = _job(a, b, inputs, kind=LinkKind(kind), names=_names(outputs), options={"level": level, "threads": threads})
     with stopped_while_waiting() as breakable:
+        wanted = effort(memory, node_samples) if nodes else None
         facts, interrupted = captured([job], breakable)
         policies = {job.plan.subject: Policy()}
+        if wanted is not None and not interrupted:
+            with breakable():
+                facts = (_with_nodes(job, facts[0], wanted),)
         return deliver(facts, policies, out, as_json=as_json, log_text=log_text, interrupted=interrupted)
+
+
+def _with_nodes(job: Job, facts: Facts, wanted: Effort) -> Facts:
+    (link,) = job.plan.links
+    samples = worst_samples(facts, judge(facts, Policy()), link, wanted.samples)
+    if not can_tap(job, link):
+        raise UsageError(message("nodes-untappable", stages=(link.reference, link.candidate)))
+    with progress(message("progress-nodes", link=link.name)) as advance:
+        return replace(facts, investigations=(look_into(job, link, samples, wanted, progress=advance),))
 
 
 def _names(outputs: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -90,6 +90,31 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Divergence:
+    """A node at which the candidate leaves the reference: the tensors of both sides, the candidate's operator,
+    the region of its nodes that lies between the last agreement and here, and the numbers.
+
+    `cause` is excess, clipped or total: which of the numbers says so. `excess`: its own error over what its
+    precision explains, None where only the whole error is known; signal to noise ratios in dB; `clipped`: the
+    share of reference values that its range cuts off.
+    """
+
+    link: str
+    reference: str
+    candidate: str
+    op: str
+    region: tuple[str, ...]
+    how: str
+    certainty: float
+    cause: str
+    excess: float | None
+    own_sqnr: float | None
+    total_sqnr: float
+    clipped: float = 0.0
+    channels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """The metrics of one measurement over all samples, and the worst sample by the deciding criterion."""
 
@@ -140,6 +165,7 @@ class Judgement:
     summaries: tuple[Summary, ...] = ()
     scores: tuple[Score, ...] = ()
     findings: tuple[Finding, ...] = ()
+    divergences: tuple[Divergence, ...] = ()
 
     def check(self, slug: str) -> CheckResult:
         """The row of that slug; KeyError if there is none."""

@@ -14,6 +14,7 @@ from driftgate.domain.measurements import Measurement, Role, concatenate
 from driftgate.domain.runs import RunOutcome
 from driftgate.domain.samples import Origin
 from driftgate.judgement.limits import output_limits, regression_limit, score_limit
+from driftgate.judgement.nodes import divergences
 from driftgate.judgement.outputs import folded, judge_output, nature, summarise
 from driftgate.judgement.scores import judge_declared, judge_drop, stage_score
 from driftgate.messages.message import Message, message
@@ -38,6 +39,7 @@ def judge(facts: Facts, policy: Policy) -> Judgement:
         checks=tuple(checks),
         summaries=tuple(bench.summaries),
         scores=tuple(bench.scores.values()),
+        divergences=tuple(found for one in facts.investigations for found in divergences(one)),
     )
 
 

@@ -24,7 +24,7 @@ SHARE = 4  # what is tapped is held about so many times: in the runtime, here, a
 class Feeder(Protocol):
     """The feeds of one side for one sample."""
 
-    def __call__(self, sample: str) -> Tensors: ...
+    def __call__(self, sample: str, /) -> Tensors: ...
 
 
 class Model(Protocol):

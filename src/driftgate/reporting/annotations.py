@@ -62,8 +62,8 @@ _OUTCOMES = (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PASSED)
 _NOTABLE = frozenset({"runtime-from-raw", "outputs-extra", "output-by-signature", "feeds-unused", "step-unknown"})
 
 #: The section of a subject that a reason is about, by the beginning of its code; else it is the artifact.
-_SECTIONS = {"output": "outputs", "feed": "inputs", "input": "inputs", "sample": "samples", "random": "samples"}
-_SECTIONS |= {"runtime": "samples", "score": "score", "labels": "score"}
+_SECTIONS = {"output": "outputs", "outputs": "outputs", "feed": "inputs", "feeds": "inputs", "input": "inputs"}
+_SECTIONS |= {"sample": "samples", "random": "samples", "runtime": "samples", "score": "score", "labels": "score"}
 
 
 def annotate(results: Results, *, file: str | None = None, line: Line | None = None) -> tuple[Annotation, ...]:

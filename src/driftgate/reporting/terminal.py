@@ -15,6 +15,7 @@ from driftgate.escaping import terminal
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.reporting.view.links import Column, LinkName, MetricLine, VerdictLine
+from driftgate.reporting.view.nodes import Nodes
 from driftgate.reporting.view.page import Subject, page
 from driftgate.reporting.view.readings import Reading
 from driftgate.reporting.view.scores import ScoreLine
@@ -119,7 +120,10 @@ def _below(one: Subject) -> list[str]:
         lines += [line for verdict in one.failure.lines for line in _verdict(verdict)]
         lines += [f"  {_say(note)}" for note in one.failure.notes]
         lines += [f"  {_metrics(line, one.failure.metrics.columns)}" for line in one.failure.metrics.lines]
+        lines += _nodes(one.failure.nodes) if one.failure.nodes is not None else []
         lines += [f"  {_label('next')} {_say(note)}" for note in one.failure.next]
+    for link, found in one.investigated:
+        lines += ["", f"{_name(link)}:", *_nodes(found)]
     for title, verdicts in one.errors:
         lines += ["", _say(message("not-established", check=title))]
         lines += [line for verdict in verdicts for line in _verdict(verdict)]
@@ -128,6 +132,19 @@ def _below(one: Subject) -> list[str]:
 
 def _score(line: ScoreLine) -> str:
     return f"{_label('score')} {_name(line.name)}: {', '.join(_say(part) for part in line.parts)}"
+
+
+def _nodes(found: Nodes) -> list[str]:
+    told = "; ".join(_say(said) for said in found.told)
+    first = f"{_name(found.op)} {_name(found.node)}, {_name(found.reference)} → {_name(found.candidate)}: "
+    lines = [f"  {_label('first-node')}: {first}{told}" if found.op else f"  {told}"]
+    lines += [
+        f"    {_name(line.op)} {_name(line.node)}: {_label('column-excess')} {line.excess}"
+        f"{', ' + _label('column-clipped') + ' ' + line.clipped if line.clipped else ''},"
+        f" {_label('column-own')} {line.own}, {_label('column-total')} {line.total}"
+        for line in found.lines[1:]
+    ]
+    return [*lines, *(f"  {_say(note)}" for note in found.notes), f"  {_say(found.cost)}"]
 
 
 def _metrics(line: MetricLine, columns: Sequence[Column]) -> str:

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlencode
 
-from openapi_core import OpenAPI
-from openapi_core.testing import MockRequest, MockResponse
+from openapi_core import OpenAPI  # type: ignore[import-not-found, unused-ignore]
+from openapi_core.testing import MockRequest, MockResponse  # type: ignore[import-not-found, unused-ignore]
 
 from support.github import payloads
 from support.github.exchange import Reply, Request

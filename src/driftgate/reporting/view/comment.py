@@ -20,15 +20,16 @@ ERRORS, ERROR_LINES = 2, 2
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is shown: lines of each folded table, whole logs, subjects by their cell with a page of their own
-    (which is `bare` where it is the table alone) and in the overview."""
+    """How much is shown: lines of each folded table, whole logs, and subjects by their cell: those with a page of
+    their own (which is `bare` where it is the table alone), and those in the overview."""
 
     lines: int
     logs: bool = False
     pages: tuple[str, ...] = WORST_FIRST
     bare: bool = False
     rows: tuple[str, ...] = WORST_FIRST
-    most: int = ANY
+    most_pages: int = ANY
+    most_rows: int = ANY
 
 
 #: Each step shows less than the one before it.
@@ -39,9 +40,9 @@ LADDER = (
     Detail(0, pages=UNSOUND),
     Detail(0, pages=("FAIL",), bare=True),
     Detail(0, pages=("FAIL",), bare=True, rows=UNSOUND),
-    Detail(0, pages=("FAIL",), bare=True, rows=UNSOUND, most=20),
-    Detail(0, pages=(), rows=UNSOUND, most=200),
-    Detail(0, pages=(), rows=UNSOUND, most=20),
+    Detail(0, pages=("FAIL",), bare=True, rows=UNSOUND, most_pages=20, most_rows=200),
+    Detail(0, pages=(), rows=UNSOUND, most_rows=200),
+    Detail(0, pages=(), rows=UNSOUND, most_rows=20),
     Detail(0, pages=(), rows=()),
 )
 
@@ -69,8 +70,8 @@ def comment(whole: Page, detail: Detail) -> Comment:
     """The comment on a page at one step of the ladder; the worst subjects come first."""
     everyone = tuple(sorted(whole.subjects, key=lambda one: WORST_FIRST.index(one.cell)))
     several = len(everyone) != 1
-    rows = [one for one in everyone if several and one.cell in detail.rows][: detail.most]
-    chosen = [one for one in everyone if one.cell in detail.pages][: detail.most]
+    rows = [one for one in everyone if several and one.cell in detail.rows][: detail.most_rows]
+    chosen = [one for one in everyone if one.cell in detail.pages][: detail.most_pages]
     pages = shortened(replace(whole, subjects=tuple(map(_glance, chosen))), detail.lines).subjects
     pages = tuple(_with_scores_shortened(one, detail.lines) for one in pages)
     logs = 0

@@ -9,6 +9,7 @@ from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import CELLS, Judgement, Outcome, Summary, Verdict
 from driftgate.messages.message import Message, message
 from driftgate.reporting.view.bars import Bars, error_bars
+from driftgate.reporting.view.nodes import Nodes, nodes
 from driftgate.reporting.view.readings import UNITS, Reading, as_written, long_texts, reading, shown
 from driftgate.reporting.view.table import Place, first_failure, place, worst_first
 
@@ -76,6 +77,7 @@ class FirstFailure:
     notes: tuple[Message, ...]
     next: tuple[Message, ...]
     bars: Bars | None = None
+    nodes: Nodes | None = None
 
 
 def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
@@ -89,7 +91,7 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
     measured = [summary for summary in judgement.summaries if summary.link == target]
     concerned = [summary for summary in measured if summary.output in outputs] or measured[:SHOWN]
     findings = [finding.next for finding in judgement.findings if finding.link == target and finding.next is not None]
-    investigated = facts is not None and any(i.link == target for i in facts.investigations)
+    found = nodes(target, judgement, facts)
     optional = () if check.required else (message("row-optional"),)
     more = (message("failure-more", count=len(broken) - SHOWN),) if len(broken) > SHOWN else ()
     return FirstFailure(
@@ -97,8 +99,9 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
         lines=tuple(_line(verdict, judgement, facts) for verdict in broken[:SHOWN]),
         metrics=_metrics(concerned, facts),
         notes=(*more, *optional, *check.notes),
-        next=tuple(findings) if investigated else (message("not-investigated"),),
+        next=tuple(findings) if found is not None else (message("not-investigated"),),
         bars=error_bars(target, broken[0].output if broken else None, facts),
+        nodes=found,
     )
 
 

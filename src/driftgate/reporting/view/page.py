@@ -17,6 +17,7 @@ from driftgate.reporting.view.links import (
     failure,
     verdict_lines,
 )
+from driftgate.reporting.view.nodes import Nodes, nodes
 from driftgate.reporting.view.runs import (
     EnvironmentLine,
     Note,
@@ -27,7 +28,7 @@ from driftgate.reporting.view.runs import (
     run_lines,
 )
 from driftgate.reporting.view.scores import ScoreLine, ScoreTable, score_lines, score_table
-from driftgate.reporting.view.table import Row, headline, overall, rows
+from driftgate.reporting.view.table import Row, first_failure, headline, overall, rows, worst_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Subject:
     environments: tuple[EnvironmentLine, ...]
     notes: tuple[Note, ...]
     plan: str
+    investigated: tuple[tuple[str, Nodes], ...] = ()
     left_out: int = 0
 
 
@@ -99,7 +101,17 @@ def subject(judgement: Judgement, facts: Facts | None) -> Subject:
         environments=environment_lines(facts) if facts is not None else (),
         notes=notes(judgement, facts),
         plan=judgement.plan,
+        investigated=_investigated(judgement, facts),
     )
+
+
+def _investigated(judgement: Judgement, facts: Facts | None) -> tuple[tuple[str, Nodes], ...]:
+    """What is known of the nodes of links beside that of the first failure, which shows its own."""
+    check = first_failure(judgement)
+    broken = worst_first(check) if check is not None else []
+    shown = broken[0].target if broken else ""
+    links = [i.link for i in facts.investigations if i.link != shown] if facts is not None else []
+    return tuple((link, found) for link in links if (found := nodes(link, judgement, facts)) is not None)
 
 
 def shortened(whole: Page, limit: int) -> Page:

@@ -1,0 +1,80 @@
+"""The first node that diverges, and which nodes add most, from what an investigation measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from driftgate.domain.investigations import Investigation, NodeError
+from driftgate.domain.judgement import Divergence
+from driftgate.domain.measurements import Moments
+from driftgate.numerics.metrics import sqnr
+
+#: How many times the error that its precision explains a node may add; healthy ones reach 2.3.
+EXCESS_LIMIT = 3.0
+#: The share of the reference's values that a node's calibrated range may cut off.
+CLIPPED_LIMIT = 0.01
+#: Without own errors: by how much the signal to noise ratio must fall from one pair to the next, in dB.
+FALL_DB = 12.0
+MOST = 5
+
+
+def diverges(node: NodeError) -> bool:
+    """Whether a node adds more than its precision explains, or cuts off more than a calibrated range may."""
+    return node.own is not None and (not node.excess <= EXCESS_LIMIT or node.clipped > CLIPPED_LIMIT)
+
+
+def first_divergence(nodes: Sequence[NodeError]) -> NodeError | None:
+    """The earliest diverging node in the candidate's order; None where none diverges.
+
+    Where no own error could be measured it is the first pair at which the whole error rises by 12 dB.
+    """
+    ordered = sorted(nodes, key=lambda node: node.order)
+    if any(node.own is not None for node in ordered):
+        return next((node for node in ordered if diverges(node)), None)
+    best = float("inf")
+    for node in ordered:
+        found = _decibel(node.total)
+        if found < best - FALL_DB and best < float("inf"):
+            return node
+        best = min(best, found)
+    return None
+
+
+def ranked(nodes: Sequence[NodeError]) -> tuple[NodeError, ...]:
+    """Diverging nodes first, then by their own noise against their own signal, the largest first."""
+    measured = [node for node in nodes if node.own is not None]
+    return tuple(sorted(measured, key=lambda node: (not diverges(node), _decibel(node.own), node.order)))
+
+
+def divergences(investigation: Investigation) -> tuple[Divergence, ...]:
+    """The first diverging node, then those that add most; empty where none diverges."""
+    first = first_divergence(investigation.nodes)
+    if first is None:
+        return ()
+    rest = [node for node in ranked(investigation.nodes) if node is not first and diverges(node)]
+    return tuple(_divergence(investigation.link, node) for node in (first, *rest[: MOST - 1]))
+
+
+def _divergence(link: str, node: NodeError) -> Divergence:
+    worst = tuple(channel for channel, excess in node.top_channels if not excess <= EXCESS_LIMIT)
+    return Divergence(
+        link=link,
+        reference=node.pair.tensor_a,
+        candidate=node.pair.tensor_b,
+        op=node.op,
+        region=node.region,
+        how=node.pair.how,
+        certainty=node.pair.certainty,
+        cause="total" if node.own is None else "clipped" if node.excess <= EXCESS_LIMIT else "excess",
+        excess=None if node.own is None else node.excess,
+        own_sqnr=None if node.own is None else _decibel(node.own),
+        total_sqnr=_decibel(node.total),
+        clipped=node.clipped,
+        channels=worst,
+    )
+
+
+def _decibel(moments: Moments | None) -> float:
+    return float("inf") if moments is None else float(np.asarray(sqnr(moments))[0])
