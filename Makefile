@@ -47,7 +47,7 @@ packaging: $(TOOLS)
 	$(BIN)/python -m pytest tests/packaging
 
 act: .venv/act.stamp
-	$(BIN)/python -m pytest tests/act
+	$(BIN)/python -m pytest -n $(WORKERS) tests/act
 
 bench: $(TOOLS)
 	$(BIN)/python bench/action_overhead.py

@@ -1,4 +1,4 @@
-"""Facts with a measurement on the last link, whose errors are given sample by sample."""
+"""Facts of the last link: a measurement whose errors are given sample by sample, an investigation of its nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from driftgate.domain.facts import Facts
+from driftgate.domain.investigations import Investigation
+from driftgate.domain.judgement import Divergence, Judgement
 from driftgate.domain.measurements import Alignment, Measurement, Role, concatenate
+from driftgate.messages.message import message
 from driftgate.numerics.moments import by_channel
 
 LINK = "quantized..hbm"
@@ -31,3 +34,28 @@ def measured(base: Facts, errors: Sequence[float], output: str = "logits") -> Fa
         rows=concatenate(rows),
     )
     return replace(base, measurements=(*base.measurements, made))
+
+
+def investigated(facts: Facts, judged: Judgement, names: Sequence[str]) -> tuple[Facts, Judgement]:
+    """The last link after an investigation that found a diverging node for each name."""
+    found = tuple(
+        Divergence(
+            link=LINK,
+            reference=name,
+            candidate=name,
+            op="Conv",
+            region=(name, name),
+            how="structure",
+            certainty=0.5,
+            cause="excess",
+            excess=64.0,
+            own_sqnr=12.5,
+            total_sqnr=11.0,
+            clipped=0.25,
+            channels=(3, 5),
+        )
+        for name in names
+    )
+    notes = (message("from-a-newer-version", reason=names[0]),)
+    investigation = Investigation(LINK, unpaired_a=(names[0],), samples=16, runs=2, seconds=1.5, notes=notes)
+    return replace(facts, investigations=(investigation,)), replace(judged, divergences=found)

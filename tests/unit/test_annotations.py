@@ -152,7 +152,7 @@ def test_the_worst_of_every_subject_comes_before_anyones_second() -> None:
     assert "0.5625" in found[0].message and "0.5625" in found[1].message
 
 
-def test_ten_of_a_level_at_most_and_the_rest_is_counted() -> None:
+def test_no_more_of_a_level_than_are_shown_and_the_rest_is_counted() -> None:
     facts, judged = failing_pair()
     checks = list(judged.checks)
     broken = tuple(
@@ -163,7 +163,7 @@ def test_ten_of_a_level_at_most_and_the_rest_is_counted() -> None:
     found = made(results((facts, replace(judged, checks=tuple(checks)))))
     assert len(found) == MOST
     assert "out24" in found[0].message and "max abs error is 25" in found[0].message
-    assert found[-1].message == "16 more like these; the job summary has them all"
+    assert found[-1].message == "17 more like these; the job summary has them all"
 
 
 def test_without_a_configuration_there_is_no_place() -> None:

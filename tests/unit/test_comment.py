@@ -21,7 +21,7 @@ from driftgate.reporting.view.bars import Bars
 from driftgate.reporting.view.comment import Comment
 from support.golden import golden
 from support.hostile import CORPUS
-from support.measured import measured
+from support.measured import investigated, measured
 from support.rendered import LIVE, names, rendered, text_outside_code
 from support.results import (
     crashed,
@@ -154,6 +154,17 @@ def test_twenty_broken_outputs_still_fit_a_glance_and_stand_in_the_details() -> 
     assert len(glance(page)) <= 28
     assert "15 more outputs are broken on this link" in page
     assert all(f"`out{n}`" in page.partition("<details>")[2] for n in range(12))
+
+
+def test_an_investigation_names_the_first_node_and_folds_the_others() -> None:
+    nodes = tuple(f"/block{n}/conv/Conv" for n in range(30))
+    of = results(investigated(*failing_pair(), nodes))
+    page = made(of)
+    seen, _, folded = page.partition("<details>")
+    assert "`Conv` `/block0/conv/Conv`" in seen and "/block1/" not in seen
+    assert "/block19/" in folded and "/block20/" not in folded
+    assert "/block1/" not in made(of, 4_000) and "/block0/" in made(of, 4_000)
+    shape(page)
 
 
 def test_the_links_say_where_the_rest_is_and_what_it_must_be() -> None:

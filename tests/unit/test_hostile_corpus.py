@@ -25,6 +25,7 @@ from driftgate.reporting.junit import junit
 from driftgate.reporting.markdown import summary
 from driftgate.reporting.terminal import show
 from support.hostile import CORPUS, GROUPS, name
+from support.measured import investigated
 from support.rendered import LIVE, names, rendered, text_outside_code
 from support.results import error_pair, hostile_pair, results
 from support.runnerreads import commands_in, outputs_in
@@ -52,7 +53,8 @@ def broken(text: str) -> Results:
         else check
         for check in judged.checks
     )
-    return replace(results(hostile_pair(text), (facts, replace(judged, checks=checks))), tool=Tool(text, text))
+    pairs = (investigated(*hostile_pair(text), (text, text)), (facts, replace(judged, checks=checks)))
+    return replace(results(*pairs), tool=Tool(text, text))
 
 
 #: Controls, surrogates and whatever else changes what is seen without being seen.

@@ -18,8 +18,8 @@ from driftgate.reporting.view.page import facts_of
 from driftgate.reporting.view.readings import SENTENCE, explanation, severity
 from driftgate.reporting.view.runs import notes
 
-#: GitHub shows ten of each level in a step and drops the rest silently.
-MOST = 10
+#: GitHub shows ten of each level in a step and drops the rest silently; one is for what the step itself says.
+MOST = 9
 
 Line = Callable[[Sequence[str]], int]
 
@@ -67,7 +67,7 @@ _SECTIONS |= {"sample": "samples", "random": "samples", "runtime": "samples", "s
 
 
 def annotate(results: Results, *, file: str | None = None, line: Line | None = None) -> tuple[Annotation, ...]:
-    """At most ten of each level, the worst first, errors before warnings; of each subject the worst comes before
+    """At most `MOST` of each level, the worst first, errors before warnings; of each subject the worst comes before
     any other's second.
 
     `file` is the configuration, and `line` gives the line of a place in it, such as

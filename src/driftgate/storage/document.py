@@ -8,7 +8,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,6 +59,18 @@ class StoredMeasurement(_Stored):
     channels: str | None
 
 
+class StoredEnvironment(_Stored):
+    """An environment and the `id` that runs name it by; documents before 0.1.0 have no id."""
+
+    id: str = ""
+    provider: str
+    level: str = ""
+    threads: int = 0
+    cpu: str = ""
+    versions: tuple[tuple[str, str], ...] = ()
+    board: str = ""
+
+
 class StoredScores(_Stored):
     """Score records; `values` names a table in facts.npz of shape (samples, columns)."""
 
@@ -107,7 +119,7 @@ class StoredFacts(_Stored):
     plan: Plan
     plan_digest: str
     runs: tuple[Run, ...]
-    environments: tuple[Environment, ...]
+    environments: tuple[StoredEnvironment, ...]
     performance: tuple[Performance, ...]
     measurements: tuple[StoredMeasurement, ...]
     scores: tuple[StoredScores, ...]
@@ -255,7 +267,7 @@ def _stored(facts: Facts, tables: _Tables) -> StoredFacts:
         plan=facts.plan,
         plan_digest=facts.plan.digest,
         runs=facts.runs,
-        environments=facts.environments,
+        environments=tuple(StoredEnvironment(id=e.id, **asdict(e)) for e in facts.environments),
         performance=facts.performance,
         measurements=tuple(
             StoredMeasurement(
@@ -327,7 +339,7 @@ def _restored(stored: StoredFacts, tables: _Tables, source: Path) -> Facts:
     return Facts(
         plan=stored.plan,
         runs=stored.runs,
-        environments=stored.environments,
+        environments=tuple(Environment(**e.model_dump(exclude={"id"})) for e in stored.environments),
         performance=stored.performance,
         measurements=tuple(_restored_measurement(m, tables, source) for m in stored.measurements),
         scores=tuple(_restored_scores(s, tables, source) for s in stored.scores),

@@ -73,7 +73,7 @@ def comment(whole: Page, detail: Detail) -> Comment:
     rows = [one for one in everyone if several and one.cell in detail.rows][: detail.most_rows]
     chosen = [one for one in everyone if one.cell in detail.pages][: detail.most_pages]
     pages = shortened(replace(whole, subjects=tuple(map(_glance, chosen))), detail.lines).subjects
-    pages = tuple(_with_scores_shortened(one, detail.lines) for one in pages)
+    pages = tuple(_with_tables_shortened(one, detail.lines) for one in pages)
     logs = 0
     if not detail.logs:
         logs = sum(_logs(one) for one in pages)
@@ -111,7 +111,7 @@ def _counts(subjects: tuple[Subject, ...]) -> Message:
 
 
 def _glance(one: Subject) -> Subject:
-    """A subject with what one glance takes in; runs, environments and notes are matters of the job summary."""
+    """A subject with what one glance takes in; the job summary has runs, environments, notes and other links' nodes."""
     failure = one.failure
     if failure is not None:
         failure = replace(
@@ -119,6 +119,7 @@ def _glance(one: Subject) -> Subject:
             metrics=replace(failure.metrics, lines=failure.metrics.lines[:METRICS]),
             notes=failure.notes[:NOTES],
             next=failure.next[:STEPS],
+            nodes=None if failure.nodes is None else replace(failure.nodes, notes=failure.nodes.notes[:NOTES]),
         )
     errors = () if failure is not None else one.errors
     return replace(
@@ -129,15 +130,21 @@ def _glance(one: Subject) -> Subject:
         runs=(),
         environments=(),
         notes=(),
+        investigated=(),
         left_out=0,
     )
 
 
-def _with_scores_shortened(one: Subject, lines: int) -> Subject:
-    """The table of scores is short as a rule, but nobody bounds how many there are."""
-    table = one.score_table
+def _with_tables_shortened(one: Subject, lines: int) -> Subject:
+    """The tables of scores and of nodes are short as a rule, but nobody bounds how long they are."""
+    table, failure = one.score_table, one.failure
     lost = max(0, len(table.lines) - lines)
-    return replace(one, score_table=replace(table, lines=table.lines[:lines]), left_out=one.left_out + lost)
+    if failure is not None and failure.nodes is not None:
+        nodes = failure.nodes.lines
+        lost += max(0, len(nodes) - lines)
+        failure = replace(failure, nodes=replace(failure.nodes, lines=nodes[:lines]))
+    shorter = replace(table, lines=table.lines[:lines])
+    return replace(one, score_table=shorter, failure=failure, left_out=one.left_out + lost)
 
 
 def _logs(one: Subject) -> int:
