@@ -14,8 +14,8 @@ TOOLS := .venv/tools.stamp
 
 SCHEMAS := config results samples
 
-.PHONY: all demo test lint types floors schemas schema-check packaging field act bench dist clean
-all: test lint types floors schema-check packaging field act
+.PHONY: all demo test lint types floors schemas schema-check packaging github localisation field act bench dist clean
+all: test lint types floors schema-check packaging github localisation field act
 
 demo: $(PACKAGE)
 	$(BIN)/driftgate demo --out demo-out
@@ -56,6 +56,12 @@ dist: .venv/dist.stamp
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 
+github: .venv/github.stamp
+	$(BIN)/python -m pytest tests/github
+
+localisation: $(FIELD)/field.stamp
+	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/localisation
+
 field: $(FIELD)/field.stamp
 	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/field
 
@@ -74,6 +80,10 @@ $(TOOLS): $(PACKAGE)
 
 .venv/act.stamp: tests/act/requirements.txt $(TOOLS)
 	$(BIN)/python -m pip install --quiet --requirement tests/act/requirements.txt
+	touch $@
+
+.venv/github.stamp: tests/github/requirements.txt $(TOOLS)
+	$(BIN)/python -m pip install --quiet --requirement tests/github/requirements.txt
 	touch $@
 
 .venv/dist.stamp: $(PACKAGE)
