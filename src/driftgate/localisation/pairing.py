@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftgate.localisation.points import VIEWS, Point, Route, consumers
+from driftgate.localisation.points import VIEWS, Point, Route, consumers, roots
 from driftgate.numerics.sketches import Sketch, likeness, order_free_likeness
 
 EQUAL_DB = 55.0  # alike enough to be the same number whatever the graphs look like
@@ -49,6 +49,7 @@ def pair(a: Side, b: Side, known: Iterable[Match] = ()) -> tuple[Match, ...]:
     progress = True
     while progress:
         progress = found.by_structure() or found.by_name()
+    found.views()
     return tuple(sorted(found.matches.values(), key=lambda match: match.a))
 
 
@@ -108,6 +109,23 @@ class _Found:
                 self._add(Match(point.index, other, "name", 0.5))
                 return True
         return False
+
+    def views(self) -> None:
+        """Pairs of views of paired points that have one shape: what they were quantised to may differ."""
+        partner = {match.a: match.b for match in self.matches.values()}
+        root_a, root_b = roots(self._a.points), roots(self._b.points)
+        loose: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+        for point in self._b.points:
+            if root_b[point.index] != point.index and point.index in self._b.sketches:
+                loose.setdefault((root_b[point.index], self._b.sketches[point.index].shape), []).append(point.index)
+        edges = [
+            (point.index, other, alike)
+            for point in self._a.points
+            if root_a[point.index] in partner and point.index in self._a.sketches and root_a[point.index] != point.index
+            for other in loose.get((partner[root_a[point.index]], self._a.sketches[point.index].shape), ())
+            if (alike := self._alike(point.index, other)) is not None
+        ]
+        self._accept(edges, "structure")
 
     def _alike(self, x: int, y: int) -> float | None:
         """How alike two points are in dB; None where they cannot be the same: other sizes, or no numbers on

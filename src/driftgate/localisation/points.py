@@ -34,6 +34,10 @@ RENAMED: Mapping[str, str] = {
 }
 #: Operators that only arrange the numbers of their first input anew: they are no step of a route.
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"})
+#: Operators of which only the first input is a number of the network, the others say where and how large.
+FIRST_ONLY = frozenset(
+    {*VIEWS, *("Resize", "Upsample", "Expand", "Slice", "Pad", "Tile", "Split", "Gather", "TopK", "ReduceMean")}
+)
 LONGEST_ROUTE = 5
 MOST_ROUTES = 12
 
@@ -86,7 +90,8 @@ def read_points(graph: Graph) -> tuple[Point, ...]:
             points[first] = _handed_on(points[first], node, graph)
             owner.update(dict.fromkeys(node.outputs, first))
             continue
-        sources = tuple(dict.fromkeys(owner[name] for name in node.inputs if name in owner))
+        read = node.inputs[:1] if node.op in FIRST_ONLY else node.inputs
+        sources = tuple(dict.fromkeys(owner[name] for name in read if name in owner))
         constants = tuple(name for name in node.inputs if name in graph.constants)
         for name in node.outputs:
             owner[name] = len(points)
@@ -111,11 +116,13 @@ def read_points(graph: Graph) -> tuple[Point, ...]:
 
 
 def read_routes(points: Sequence[Point], graph: Graph) -> tuple[tuple[Route, ...], ...]:
-    """For every point its routes, the shortest first."""
+    """For every point its routes, the shortest first; they begin at points that are no views."""
     routes: list[tuple[Route, ...]] = []
+    root = roots(points)
     for point in points:
         last = _tokens(point, graph)
-        own = [Route(last, point.sources)] if last else []
+        sources = tuple(dict.fromkeys(root[source] for source in point.sources))
+        own = [Route(last, sources)] if last else []
         if len(point.sources) == 1:
             for before in routes[point.sources[0]]:
                 tokens = _joined(before.tokens, last)
@@ -128,12 +135,23 @@ def read_routes(points: Sequence[Point], graph: Graph) -> tuple[tuple[Route, ...
     return tuple(routes)
 
 
-def consumers(points: Sequence[Point]) -> tuple[tuple[int, ...], ...]:
-    """For every point the points computed from it."""
-    found: list[list[int]] = [[] for _ in points]
+def roots(points: Sequence[Point]) -> tuple[int, ...]:
+    """For every point the point whose numbers it has in another arrangement: itself where it is no view."""
+    found: list[int] = []
     for point in points:
-        for source in point.sources:
-            found[source].append(point.index)
+        view = point.op in VIEWS and point.sources
+        found.append(found[point.sources[0]] if view else point.index)
+    return tuple(found)
+
+
+def consumers(points: Sequence[Point]) -> tuple[tuple[int, ...], ...]:
+    """For every point the points computed from it, seen through views."""
+    found: list[list[int]] = [[] for _ in points]
+    root = roots(points)
+    for point in points:
+        if root[point.index] == point.index:
+            for source in dict.fromkeys(root[source] for source in point.sources):
+                found[source].append(point.index)
     return tuple(tuple(readers) for readers in found)
 
 
