@@ -65,8 +65,11 @@ def say(said: Message) -> str:
 def progress(title: Message) -> Iterator[Advance]:
     """A bar on a terminal, nothing elsewhere; call what it yields with (done, total)."""
     console = stderr()
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(say(title), total=None)
 
         def advance(done: int, total: int) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from driftgate.domain.investigations import Investigation
-from driftgate.domain.measurements import Alignment, Measurement, Moments, concatenate
+from driftgate.domain.measurements import Alignment, Array, Measurement, Moments, concatenate
 from driftgate.domain.plan import Plan
 from driftgate.domain.runs import Environment, Performance, Recording, Run
 from driftgate.domain.samples import SampleSet
@@ -190,10 +190,11 @@ def _join_scores(samples: SampleSet, parts: Sequence[ScoreRecords]) -> ScoreReco
     if len(parts) == 1:
         return parts[0]
     rank = _rank(samples)
-    rows: dict[str, np.ndarray] = {}
+    rows: dict[str, Array] = {}
     for part in parts:
-        for sample, values in zip(part.samples, part.values, strict=True):
+        if part.columns != parts[0].columns:
+            raise MergeConflict(message("merge-conflict", fact="ScoreRecords", key=" ".join(part.key)))
+        for sample, values in part.by_sample().items():
             if not np.array_equal(rows.setdefault(sample, values), values, equal_nan=True):
                 raise _overlap("ScoreRecords", parts[0].key, sample)
-    ids = tuple(sorted(rows, key=lambda sample: rank[sample]))
-    return replace(parts[0], samples=ids, values=np.stack([rows[sample] for sample in ids]))
+    return parts[0].with_rows((sample, rows[sample]) for sample in sorted(rows, key=lambda sample: rank[sample]))

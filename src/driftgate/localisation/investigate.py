@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from driftgate.domain.investigations import Investigation, NodeError, Pair
 from driftgate.domain.measurements import Array, Moments, concatenate
 from driftgate.errors import DriftgateError
-from driftgate.localisation.explained import Weights, explained, read_weights
+from driftgate.localisation.explained import excess, explained
 from driftgate.localisation.forced import Cut, cut
 from driftgate.localisation.pairing import Match, Side, pair
 from driftgate.localisation.points import VIEWS, Point
+from driftgate.localisation.rounding import Rounding, read_rounding
 from driftgate.localisation.subject import Subject, shaped, windows
 from driftgate.messages.message import Message, message
 from driftgate.numerics.alignment import channel_axis
@@ -27,7 +28,6 @@ from driftgate.numerics.sketches import Sketch, likeness, sketch
 from driftgate.sessions import Tensor
 
 ROUNDS = 3
-CHANNEL_LEAST = 64  # values a channel needs to be judged by itself
 TOP_CHANNELS = 5
 MOST_AXES = 5
 DEFAULT_MEMORY = 512 * 1024 * 1024
@@ -291,7 +291,7 @@ class _Gathered:
     own: list[Moments] = field(default_factory=list)
     clipped: float = 0.0
     count: int = 0
-    source_power: list[float] = field(default_factory=list)
+    source_power: list[Array] = field(default_factory=list)
 
 
 def _measure(
@@ -301,10 +301,10 @@ def _measure(
     pairs = [m for m in work.matches if not (b.points[m.b].is_input and len(b.points[m.b].names) == 1)]
     gathered = {match.b: _Gathered() for match in pairs}
     gap = _gather_total(work, pairs, gathered, samples, memory)
-    weights: Mapping[int, Weights] = {}
+    rounding: Mapping[int, Rounding] = {}
     planned: list[_Window] = []
     if b.model is not None and b.graph is not None and b.constants is not None:
-        weights = read_weights(b.model, b.graph, b.points, b.constants)
+        rounding = read_rounding(b.model, b.points, b.constants)
         planned = _plan_cuts(work, pairs, memory)
     done = 0
     try:
@@ -313,7 +313,7 @@ def _measure(
                 del sample
                 for match in window.matches:
                     if match.b in own and match.a in reference:
-                        _gather_own(work, match, gathered[match.b], reference, own[match.b], weights.get(match.b))
+                        _gather_own(work, match, gathered[match.b], reference, own[match.b], rounding.get(match.b))
             done += len(window.matches)
             if progress is not None:
                 progress(done, len(pairs))
@@ -321,7 +321,7 @@ def _measure(
         work.notes.append(message("cut-failed", reason=str(error).splitlines()[0]))
     regions = _regions(work)
     errors = [
-        _node_error(work, match, gathered[match.b], weights.get(match.b), regions[match.b])
+        _node_error(work, match, gathered[match.b], rounding.get(match.b), regions[match.b])
         for match in pairs
         if gathered[match.b].total
     ]
@@ -352,7 +352,26 @@ def _moments(work: _Work, match: Match, value_a: Tensor, value_b: Tensor) -> Mom
     other = shaped(value_b, value_a.shape, work.permuted.get((match.a, match.b)))
     if other is None:
         return None
-    return by_channel(value_a, other, axis=channel_axis(value_a.shape), step=work.b.points[match.b].step)
+    axis = _axis(work, match, value_a.shape)
+    return by_channel(value_a, other, axis=axis, step=work.b.points[match.b].step)
+
+
+def _axis(work: _Work, match: Match, shape: tuple[int, ...]) -> int | None:
+    """The axis of the features of a pair in the reference's order."""
+    known = work.a.points[match.a].axis
+    if known is None and work.permuted.get((match.a, match.b)) is None:
+        known = work.b.points[match.b].axis
+    if known is None or not -len(shape) <= known < len(shape):
+        return channel_axis(shape)
+    return known % len(shape)
+
+
+def _power(value: Tensor, axis: int | None) -> Array:
+    """The mean square by channel."""
+    wide = value.astype(np.float64)
+    others = tuple(n for n in range(value.ndim) if n != axis)
+    power: Array = np.atleast_1d((wide * wide).mean(axis=others))
+    return power
 
 
 def _gather_own(
@@ -361,7 +380,7 @@ def _gather_own(
     found: _Gathered,
     reference: Mapping[int, Tensor],
     own: Tensor,
-    weights: Weights | None,
+    rounding: Rounding | None,
 ) -> None:
     value = reference[match.a]
     point = work.b.points[match.b]
@@ -374,15 +393,14 @@ def _gather_own(
     table = _moments(work, match, value, own)
     if table is not None and (not found.own or len(found.own[0]) == len(table)):
         found.own.append(table)
-    if weights is not None:
-        source = next((m.a for m in work.matches if m.b == weights.source), None)
-        if source is not None and source in reference:
-            given = reference[source].astype(np.float64)
-            found.source_power.append(float((given * given).mean()))
+    if rounding is not None:
+        source = next((m for m in work.matches if m.b == rounding.source), None)
+        if source is not None and source.a in reference:
+            found.source_power.append(_power(reference[source.a], _axis(work, source, reference[source.a].shape)))
 
 
 def _node_error(
-    work: _Work, match: Match, found: _Gathered, weights: Weights | None, region: tuple[str, ...]
+    work: _Work, match: Match, found: _Gathered, rounding: Rounding | None, region: tuple[str, ...]
 ) -> NodeError:
     point = work.b.points[match.b]
     own: Moments | None = None
@@ -391,7 +409,7 @@ def _node_error(
     if found.own:
         table = fold(concatenate(found.own), len(found.own[0]))
         own = fold(table)
-        excess, channels = _excess(work, match, table, found, weights)
+        excess, channels = _excess(work, match, table, found, rounding)
     return NodeError(
         pair=_pair(work, match),
         op=point.op,
@@ -407,7 +425,7 @@ def _node_error(
 
 
 def _excess(
-    work: _Work, match: Match, table: Moments, found: _Gathered, weights: Weights | None
+    work: _Work, match: Match, table: Moments, found: _Gathered, rounding: Rounding | None
 ) -> tuple[float, tuple[tuple[int, float], ...]]:
     """How many times the own error is what precision explains: of the tensor, and of its worst channels."""
     point = work.b.points[match.b]
@@ -415,22 +433,16 @@ def _excess(
         (step**2 / 12.0 for step in _given_steps(work, point)),
         0.0,
     )
-    power = table.m2_a / np.maximum(table.count, 1.0) + table.mean_a**2
-    source_power = float(np.mean(found.source_power)) if found.source_power else 0.0
-    allowed = explained(point, power=power, weights=weights, source_power=source_power, given_noise=given)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error: Array = np.sqrt(table.sum_dd / np.maximum(table.count, 1.0))
-        ratio = np.where(error == 0, 0.0, error / allowed)
-    ratio = np.where(table.broken > 0, np.inf, ratio)
-    whole_error = float(np.sqrt(table.sum_dd.sum() / max(1.0, float(table.count.sum()))))
-    whole_allowed = float(np.sqrt(np.mean(allowed**2))) if len(allowed) else 0.0
-    whole = 0.0 if whole_error == 0 else whole_error / whole_allowed if whole_allowed else float("inf")
-    if table.broken.any():
-        whole = float("inf")
-    judged = np.where(table.count >= CHANNEL_LEAST, ratio, 0.0)
+    allowed = explained(
+        point,
+        power=table.m2_a / np.maximum(table.count, 1.0) + table.mean_a**2,
+        rounding=rounding,
+        source_power=np.mean(found.source_power, axis=0) if found.source_power else None,
+        given_noise=given,
+    )
+    worst, ratio = excess(table, allowed)
     order = np.argsort(-ratio, kind="stable")[:TOP_CHANNELS]
-    top = tuple((int(c), float(ratio[c])) for c in order if ratio[c] > 0) if len(ratio) > 1 else ()
-    return max(whole, float(judged.max()) if len(judged) else 0.0), top
+    return worst, tuple((int(c), float(ratio[c])) for c in order if ratio[c] > 0) if len(ratio) > 1 else ()
 
 
 def _given_steps(work: _Work, point: Point) -> list[float]:

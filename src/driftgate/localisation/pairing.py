@@ -13,6 +13,7 @@ from driftgate.numerics.sketches import Sketch, likeness, order_free_likeness
 
 EQUAL_DB = 55.0  # alike enough to be the same number whatever the graphs look like
 CLOSE_DB, SIMILAR_DB, HINT_DB = 35.0, 15.0, 6.0  # what quantised tensors reach, well and less well
+MARGIN_DB = 8.0  # by this the best is better than the second
 PERMUTED_DB = 80.0  # sorted values of one tensor in two axis orders
 LEAST_SIZE = 8  # smaller tensors agree by chance
 _TAIL = re.compile(r"_output_\d+$")
@@ -30,13 +31,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Two points that mean the same; `certainty` 0 … 1, `permuted` if only the sorted values agree."""
+    """Two points that mean the same; `certainty` 0 … 1, `permuted` if only the sorted values agree, `again` for
+    a view in `b` that repeats the number of a point whose partner `a` is."""
 
     a: int
     b: int
     how: str  # structure, value or name
     certainty: float
     permuted: bool = False
+    again: bool = False
 
 
 def pair(a: Side, b: Side, known: Iterable[Match] = ()) -> tuple[Match, ...]:
@@ -48,15 +51,15 @@ def pair(a: Side, b: Side, known: Iterable[Match] = ()) -> tuple[Match, ...]:
     found.by_value()
     progress = True
     while progress:
-        progress = found.by_structure() or found.by_name()
+        progress = found.by_structure() or found.by_likeness() or found.by_name()
     found.views()
-    return tuple(sorted(found.matches.values(), key=lambda match: match.a))
+    return tuple(sorted((*found.matches.values(), *found.repeated()), key=lambda match: (match.a, match.again)))
 
 
 class _Found:
     def __init__(self, a: Side, b: Side, known: Iterable[Match]) -> None:
         self._a, self._b = a, b
-        self.matches: dict[int, Match] = {match.a: match for match in known}
+        self.matches: dict[int, Match] = {match.a: match for match in known if not match.again}
         self._taken: set[int] = {match.b for match in self.matches.values()}
         self._readers_a, self._readers_b = consumers(a.points), consumers(b.points)
         self._name_b = {name: point.index for point in b.points for name in point.names}
@@ -109,6 +112,38 @@ class _Found:
                 self._add(Match(point.index, other, "name", 0.5))
                 return True
         return False
+
+    def by_likeness(self) -> bool:
+        """Pairs of which each is by far the most alike that the other has, paired ones counted: lossy values."""
+        found = []
+        for size, members_a in _by_size(self._a).items():
+            members_b = _by_size(self._b).get(size, [])
+            loose_a = [n for n, x in enumerate(members_a) if x not in self.matches]
+            loose_b = [n for n, y in enumerate(members_b) if y not in self._taken]
+            if size < LEAST_SIZE or not loose_a or not loose_b:
+                continue
+            alike = _likeness_table(self._a, members_a, self._b, members_b)
+            for row in loose_a:
+                column = int(np.argmax(alike[row]))
+                best = alike[row, column]
+                others = max(np.delete(alike[row], column).max(initial=0), np.delete(alike[:, column], row).max(initial=0))
+                if column in loose_b and best >= SIMILAR_DB and best >= others + MARGIN_DB:
+                    found.append((members_a[row], members_b[column], float(best)))
+        return self._accept(found, "value")
+
+    def repeated(self) -> list[Match]:
+        """Views that quantise a paired number once more, in the same order of its elements."""
+        partner = {match.b: match for match in self.matches.values()}
+        found: list[Match] = []
+        for point in self._b.points:
+            before = partner.get(point.sources[0]) if point.op in VIEWS and point.sources else None
+            if before is None or point.index in self._taken or point.index not in self._b.sketches:
+                continue
+            if point.op != "Transpose" and point.step is not None:
+                match = Match(before.a, point.index, "structure", before.certainty, before.permuted, again=True)
+                found.append(match)
+                partner[point.index] = match
+        return found
 
     def views(self) -> None:
         """Pairs of views of paired points that have one shape: what they were quantised to may differ."""

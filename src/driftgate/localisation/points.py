@@ -38,6 +38,11 @@ VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"})
 FIRST_ONLY = frozenset(
     {*VIEWS, *("Resize", "Upsample", "Expand", "Slice", "Pad", "Tile", "Split", "Gather", "TopK", "ReduceMean")}
 )
+#: Operators that keep features along the second axis, and along the last one (with constants for a MatMul).
+SECOND_AXIS = frozenset({"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GroupNormalization"})
+LAST_AXIS = frozenset({"MatMul", "Gemm", "LayerNormalization", "SkipLayerNormalization", "RMSNormalization", "BiasGelu"})
+#: Operators behind which an axis is not where it was.
+REARRANGING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Gather", "Expand", "ArgMax", "MatMul", "Einsum"})
 LONGEST_ROUTE = 5
 MOST_ROUTES = 12
 
@@ -63,6 +68,7 @@ class Point:
     quantizer: Quantizer | None = None
     step: float | None = None
     clip: tuple[float, float] | None = None
+    axis: int | None = None  # of the features, where that is known; -1 is the last
 
     @property
     def is_input(self) -> bool:
@@ -110,6 +116,7 @@ def read_points(graph: Graph) -> tuple[Point, ...]:
                     quantizer=told,
                     step=None if told is None else told.step,
                     clip=None if told is None else told.range,
+                    axis=_axis(node, [points[source] for source in sources], bool(constants)),
                 )
             )
     return tuple(points)
@@ -172,6 +179,22 @@ def _handed_on(point: Point, node: Node, graph: Graph) -> Point:
     if node.op == "DequantizeLinear":
         return replace(point, names=names, tensor=node.outputs[0], quantizer=None)
     return replace(point, names=names)
+
+
+def _axis(node: Node, sources: Sequence[Point], has_constants: bool) -> int | None:
+    """Along which axis an operator's features lie: its own, or where they lay before."""
+    op = _canonical(node)
+    if op in SECOND_AXIS:
+        return 1
+    if op in LAST_AXIS and (has_constants or op != "MatMul"):
+        return -1
+    known = next((source.axis for source in sources if source.axis is not None), None)
+    if known is None or op in REARRANGING or op.startswith("Reduce"):
+        return None
+    if op == "Transpose":
+        order = [int(place) for place in dict(node.attributes).get("perm", "").strip("[]").split(",") if place.strip()]
+        return order.index(known % len(order)) if len(order) > known else None
+    return known
 
 
 def _canonical(node: Node) -> str:

@@ -72,7 +72,10 @@ class StoredEnvironment(_Stored):
 
 
 class StoredScores(_Stored):
-    """Score records; `values` names a table in facts.npz of shape (samples, columns)."""
+    """Score records; `values` names a table in facts.npz of shape (rows, columns).
+
+    `rows` is the number of rows of each sample, in their order; null or absent: each has one.
+    """
 
     stage: str
     run: str
@@ -80,6 +83,7 @@ class StoredScores(_Stored):
     columns: tuple[str, ...]
     samples: tuple[str, ...]
     values: str
+    rows: tuple[int, ...] | None = None
 
 
 class StoredNode(_Stored):
@@ -293,6 +297,7 @@ def _stored(facts: Facts, tables: _Tables) -> StoredFacts:
                 columns=s.columns,
                 samples=s.samples,
                 values=tables.put(s.values),
+                rows=s.rows,
             )
             for s in facts.scores
         ),
@@ -402,9 +407,11 @@ def _restored_measurement(stored: StoredMeasurement, tables: _Tables, source: Pa
 
 def _restored_scores(stored: StoredScores, tables: _Tables, source: Path) -> ScoreRecords:
     values = tables.table(stored.values)
-    if values.shape != (len(stored.samples), len(stored.columns)):
+    rows = (1,) * len(stored.samples) if stored.rows is None else stored.rows
+    fitting = len(rows) == len(stored.samples) and min(rows, default=0) >= 0
+    if not fitting or values.shape != (sum(rows), len(stored.columns)):
         raise StorageError(message("facts-length", path=str(source), link=stored.stage, output=stored.score))
-    return ScoreRecords(stored.stage, stored.run, stored.score, stored.columns, stored.samples, values)
+    return ScoreRecords(stored.stage, stored.run, stored.score, stored.columns, stored.samples, values, stored.rows)
 
 
 def _read_tables(path: Path) -> dict[str, Array]:
