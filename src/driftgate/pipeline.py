@@ -8,23 +8,18 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-import numpy as np
-
 from driftgate.backends.registry import backend
 from driftgate.backends.stateful import StatefulSession
 from driftgate.domain.chain import FeedKind
-from driftgate.domain.facts import Facts, Problem, merge
-from driftgate.domain.plan import Leg, ScoreSpec
+from driftgate.domain.facts import Facts, merge
+from driftgate.domain.plan import Leg
 from driftgate.domain.runs import Environment, Run, RunOutcome, run_id
-from driftgate.domain.scores import ScoreRecords
-from driftgate.domain.tensors import Quantization
 from driftgate.errors import ArtifactError, BackendError, ConfigError, DriftgateError, LoadRefused, SampleError
 from driftgate.messages.message import Message, message
-from driftgate.numerics.alignment import dequantised
 from driftgate.numerics.comparator import Comparator
 from driftgate.numerics.outputs import plan_feeds
 from driftgate.plan import Job
-from driftgate.scoring.scorer import SCORERS
+from driftgate.scorekeeping import Functions, ScoreTrack
 from driftgate.sessions import Artifact, Session, Tensor
 
 #: Opens a stretch of waiting, for a model or a worker, in which KeyboardInterrupt may come.
@@ -102,17 +97,18 @@ def capture(
     with ExitStack() as stack:
         runners: dict[str, _Runner] = {}
         comparators: dict[str, Comparator] = {}
-        scorers: list[_ScoreTrack] = []
+        scorers: list[ScoreTrack] = []
         try:
             for stage in sorted(leg.stages, key=chain_order.index):
                 runners[stage] = _open(job, by_stage[stage], digests[stage], stack, clock=clock, breakable=breakable)
             if job.state:
                 _remember(job, runners, stack)
             comparators = _comparators(job, runners)
-            scorers = [_ScoreTrack(spec, runner, job) for spec in plan.scores for runner in runners.values()]
+            scorers = _score_tracks(job, runners, stack)
             _run_samples(job, leg, runners, comparators, scorers, progress=progress, clock=clock, breakable=breakable)
         except KeyboardInterrupt:
             interrupted = True
+        records = tuple(found for track in scorers if (found := track.records(runners[track.stage].run)) is not None)
     for runner in runners.values():
         if interrupted and runner.outcome is RunOutcome.PASSED:
             runner.outcome, runner.reason = RunOutcome.PARTIAL, message("interrupted", done=runner.done)
@@ -131,7 +127,7 @@ def capture(
                 runners[link.reference].run, runners[link.candidate].run
             )
         ),
-        scores=tuple(records for track in scorers if (records := track.records()) is not None),
+        scores=records,
         problems=tuple(
             [problem for comparator in comparators.values() for problem in comparator.problems]
             + [problem for track in scorers for problem in track.problems]
@@ -193,6 +189,23 @@ def _remember(job: Job, runners: Mapping[str, _Runner], stack: ExitStack) -> Non
         runner.notes.extend(note for note in remembering.notes if note not in runner.notes)
 
 
+def _score_tracks(job: Job, runners: Mapping[str, _Runner], stack: ExitStack) -> list[ScoreTrack]:
+    """One track a stage: all scores of a subject are of one task."""
+    if job.keeping is None or not job.plan.scores:
+        return []
+    functions = Functions(job.keeping, stack)
+    return [
+        ScoreTrack(
+            job.plan.scores[0],
+            stage=runner.stage,
+            signature=None if runner.session is None else runner.session.signature,
+            keeping=job.keeping,
+            functions=functions,
+        )
+        for runner in runners.values()
+    ]
+
+
 def _comparators(job: Job, runners: Mapping[str, _Runner]) -> dict[str, Comparator]:
     found: dict[str, Comparator] = {}
     for link in job.plan.links:
@@ -212,7 +225,7 @@ def _run_samples(
     leg: Leg,
     runners: Mapping[str, _Runner],
     comparators: Mapping[str, Comparator],
-    scorers: Sequence[_ScoreTrack],
+    scorers: Sequence[ScoreTrack],
     *,
     progress: Progress | None,
     clock: Callable[[], float],
@@ -341,67 +354,3 @@ def _run(runner: _Runner, leg: Leg) -> Run:
         signature=None if session is None else session.signature,
         notes=tuple(runner.notes),
     )
-
-
-class _ScoreTrack:
-    """One score of one stage, recorded sample by sample."""
-
-    def __init__(self, spec: ScoreSpec, runner: _Runner, job: Job) -> None:
-        self.stage = runner.stage
-        self.problems: list[Problem] = []
-        self._spec = spec
-        self._runner = runner
-        self._scorer = SCORERS[spec.name]
-        self._labels = job.labels[spec.name]
-        self._names = job.outputs.names
-        signature = runner.session.signature if runner.session is not None else None
-        self._quantized: dict[str, Quantization] = {
-            output.name: output.quantization
-            for output in (signature.outputs if signature else ())
-            if output.quantization is not None
-        }
-        self._samples: list[str] = []
-        self._values: list[tuple[float, ...]] = []
-
-    def add(self, sample: str, outputs: Mapping[str, Tensor]) -> None:
-        """Record one sample; what cannot be scored is a problem of this stage, named once."""
-        name = self._output(tuple(outputs))
-        if name is None:
-            wanted = self._spec.output or "-"
-            self._fail(message("score-output", stage=self.stage, output=wanted, outputs=tuple(outputs)))
-            return
-        values = outputs[name]
-        if name in self._quantized and values.dtype.kind in "iu":
-            values = dequantised(values, self._quantized[name])
-        try:
-            self._values.append(self._scorer.record(values, self._labels[sample]))
-            self._samples.append(sample)
-        except SampleError as error:
-            self._fail(error.problems[0])
-
-    def records(self) -> ScoreRecords | None:
-        """What was recorded; None where nothing was."""
-        if not self._samples:
-            return None
-        return ScoreRecords(
-            stage=self.stage,
-            run=self._runner.run,
-            score=self._spec.name,
-            columns=self._scorer.columns,
-            samples=tuple(self._samples),
-            values=np.array(self._values, dtype=np.float64),
-        )
-
-    def _fail(self, reason: Message) -> None:
-        problem = Problem(self.stage, self._spec.name, reason)
-        if problem not in self.problems:
-            self.problems.append(problem)
-
-    def _output(self, names: Sequence[str]) -> str | None:
-        wanted = self._spec.output
-        if wanted is None:
-            return names[0] if len(names) == 1 else None
-        for name in (wanted, *self._names.get(wanted, ())):
-            if name in names:
-                return name
-        return names[0] if len(names) == 1 else None

@@ -6,20 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from driftgate.backends.functions import Function
 from driftgate.backends.registry import backend
+from driftgate.domain.digest import digest
 from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
 from driftgate.domain.samples import SampleSet
 from driftgate.errors import DriftgateError, SampleError, UsageError
 from driftgate.messages.message import message
 from driftgate.numerics.comparator import OutputMap
-from driftgate.scoring.scorer import SCORERS
+from driftgate.scorekeeping import Keeping, Ready
+from driftgate.scoring.tasks import OWN, TASKS, own_scorer
 from driftgate.sessions import Artifact
 from driftgate.settings.load import Config
+from driftgate.settings.scores import ScoreSettings
 from driftgate.settings.subjects import SubjectSettings
-from driftgate.storage.labels import Label, labels_digest, read_labels
-from driftgate.storage.manifest import read_manifest
-from driftgate.storage.sampledata import SampleData
-from driftgate.storage.tensorfiles import open_source
+from driftgate.storage.labels import labels_digest, read_labels
+from driftgate.storage.manifest import Listing, read_listing
+from driftgate.storage.sampledata import SampleData, changes, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Job:
     plan: Plan
     artifacts: tuple[Artifact, ...]
     data: SampleData
-    labels: Mapping[str, Mapping[str, Label]]
+    keeping: Keeping | None
     inputs: Mapping[str, tuple[str, ...]]
     outputs: OutputMap
     state: Mapping[str, str]
@@ -62,12 +65,13 @@ def _job(config: Config, name: str, profile: str | None) -> Job:
     planned, problems = _digests(artifacts)
     if problems:
         raise type(problems[0])(*(problem for error in problems for problem in error.problems))
-    data = SampleData(
-        raw=None if subject.samples.raw is None else open_source(config.root / subject.samples.raw),
-        runtime=None if subject.samples.runtime is None else open_source(config.root / subject.samples.runtime),
-    )
-    everything = _samples(config, name, subject, data)
-    samples = _profiled(everything, subject, profile)
+    data = subject.samples.data(config.root)
+    listing = _listing(config, name, subject, data)
+    samples = _profiled(listing.samples, subject, profile)
+    if subject.samples.manifest is not None:
+        stale = changes(data, listing, samples.ids, manifest=config.root / subject.samples.manifest, trusting=True)
+        if stale:
+            raise SampleError(*stale)
     plan = Plan(
         subject=name,
         target=subject.platform or defaults.platform,
@@ -78,16 +82,11 @@ def _job(config: Config, name: str, profile: str | None) -> Job:
     )
     if len(plan.stages) < 2 and not plan.scores:
         raise UsageError(message("too-few-stages", subject=name, stages=plan.stages))
-    labels: dict[str, Mapping[str, Label]] = {}
-    if subject.score is not None:
-        path = config.root / subject.score.labels
-        read = read_labels(path, everything.ids)
-        labels = {spec.name: {sample: read[sample] for sample in samples.ids} for spec in plan.scores}
     return Job(
         plan=divide(plan, 1),
         artifacts=artifacts,
         data=data,
-        labels=labels,
+        keeping=_keeping(config, subject, listing, samples),
         inputs=subject.inputs,
         outputs=_output_map(subject),
         state=subject.state,
@@ -106,16 +105,16 @@ def _digests(artifacts: Sequence[Artifact]) -> tuple[tuple[PlannedArtifact, ...]
     return tuple(planned), problems
 
 
-def _samples(config: Config, name: str, subject: SubjectSettings, data: SampleData) -> SampleSet:
+def _listing(config: Config, name: str, subject: SubjectSettings, data: SampleData) -> Listing:
     settings = subject.samples
-    if settings.manifest is not None:
-        listed = read_manifest(config.root / settings.manifest)
-        there = set(data.ids())
-        lost = tuple(sample for sample in listed.ids if sample not in there)
-        if there and lost:
-            raise SampleError(message("samples-lost", manifest=str(settings.manifest), ids=lost))
-        return listed
-    return data.sample_set(name, origin=settings.origin, block=settings.block)
+    if settings.manifest is None:
+        return listed(data, name, origin=settings.origin, block=settings.block, order=settings.order, folder=None)
+    listing = read_listing(config.root / settings.manifest)
+    there = set(data.ids())
+    lost = tuple(sample for sample in listing.samples.ids if sample not in there)
+    if there and lost:
+        raise SampleError(message("samples-lost", manifest=str(settings.manifest), ids=lost))
+    return listing
 
 
 def _profiled(samples: SampleSet, subject: SubjectSettings, profile: str | None) -> SampleSet:
@@ -134,12 +133,68 @@ def _scores(config: Config, subject: SubjectSettings) -> tuple[ScoreSpec, ...]:
     settings = subject.score
     if settings is None:
         return ()
-    labels = labels_digest(config.root / settings.labels)
-    declared: Mapping[str, str] = {str(name): value for name, value in settings.baseline.items()}
+    labels = labels_digest(config.root / settings.labels.path)
+    declared: Mapping[str, str] = dict(settings.baseline)
+    scorers = (own_scorer(OWN, better=settings.better),) if settings.task == OWN else TASKS[settings.task].scorers
+    params = {"detection": (("confidence", settings.confidence),), "segmentation": (("ignored", settings.ignored),)}
     return tuple(
-        ScoreSpec(scorer.name, scorer.task, scorer.better, settings.output, labels, declared.get(scorer.name))
-        for scorer in SCORERS.values()
-        if scorer.task == settings.task
+        ScoreSpec(
+            name=scorer.name,
+            task=settings.task,
+            better=scorer.better,
+            output=settings.output,
+            labels=labels,
+            declared=declared.get(scorer.name),
+            params=params.get(settings.task, ()),
+            post=_post_digest(config, settings),
+        )
+        for scorer in scorers
+        if scorer.judged or scorer.name in declared
+    )
+
+
+def _post_digest(config: Config, settings: ScoreSettings) -> str:
+    """What the outputs go through before they are scored, by content; empty where they are scored as they are."""
+    functions = [
+        _post(config, settings),
+        _function(config, settings, settings.scorer),
+        _function(config, settings, settings.whole),
+    ]
+    said = [part.digest() if isinstance(part, Function) else digest(part) for part in functions if part is not None]
+    return digest(tuple(said)) if said else ""
+
+
+def _post(config: Config, settings: ScoreSettings) -> Function | Ready | None:
+    post = settings.postprocess
+    if post is None:
+        return None
+    if post.function is not None:
+        folders = tuple(str(config.root / folder) for folder in post.search_path) or (str(config.root),)
+        return Function(post.function, folders, post.python)
+    return Ready(post.ready or "", post.classes or 1, post.objectness, post.confidence, post.overlap, post.most)
+
+
+def _function(config: Config, settings: ScoreSettings, name: str | None) -> Function | None:
+    return None if name is None else Function(name, (str(config.root),), settings.python)
+
+
+def _keeping(config: Config, subject: SubjectSettings, listing: Listing, samples: SampleSet) -> Keeping | None:
+    settings = subject.score
+    if settings is None:
+        return None
+    read = read_labels(
+        config.root / settings.labels.path,
+        listing.samples.ids,
+        task="regression" if settings.task == OWN else settings.task,
+        allow_extra=settings.labels.extra == "ignore",
+    )
+    return Keeping(
+        labels={sample: read[sample] for sample in samples.ids},
+        names={name: found.names for name, found in subject.outputs.items() if found is not None},
+        post=_post(config, settings),
+        scorer=_function(config, settings, settings.scorer),
+        whole=_function(config, settings, settings.whole),
+        geometry=dict(listing.geometry),
     )
 
 

@@ -32,6 +32,7 @@ FLOORS = (
     "github",
     "settings",
     "demo",
+    "scorekeeping",
     "plan",
     "pipeline",
     "investigating",
@@ -57,10 +58,12 @@ OWNERS = {
     "requests": {"github"},
     "rich": {"reporting", "commands"},
     "click": {"commands", "cli"},
+    "PIL": {"transforms"},
+    "pycocotools": {"scoring"},
 }
 
 #: What `driftgate --help` must not wait for.
-HEAVY = ("numpy", "onnx", "onnxruntime", "pydantic", "jinja2", "requests", "yaml")
+HEAVY = ("numpy", "onnx", "onnxruntime", "pydantic", "jinja2", "requests", "yaml", "PIL")
 
 WORKERS = PACKAGE / "backends" / "workers"
 

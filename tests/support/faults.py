@@ -10,13 +10,12 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from support.rewriting import attribute, copied, give, makers, readers, set_attribute, values
+from support.rewriting import attribute, copied, copied_node, give, makers, readers, values
 
 Array = NDArray[Any]
 
 CONVOLUTIONS = ("Conv", "FusedConv")
 MATRICES = ("MatMul", "Gemm", "FusedMatMul", "FusedGemm")
-NORMS = ("LayerNormalization", "SkipLayerNormalization", "InstanceNormalization", "SimplifiedLayerNormalization")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +103,15 @@ class Site:
     def holder(self, place: int) -> tuple[onnx.NodeProto, int]:
         """The node and place where a constant is read: the operator itself or its dequantiser."""
         maker = self.bed.makers.get(self.node.input[place])
-        if maker is not None and maker.op_type == "DequantizeLinear":
-            return next(n for n in self.model.graph.node if n.name == maker.name), 0
-        return self.node, place
+        if maker is None or maker.op_type != "DequantizeLinear":
+            return self.node, place
+        node = next(node for node in self.model.graph.node if node.name == maker.name)
+        if len(self.bed.readers[maker.output[0]]) > 1:
+            node = copied_node(node)  # others read it too, and stay healthy
+            node.name, node.output[0] = f"{node.name}.own", f"{node.output[0]}.own"
+            self.model.graph.node.insert(0, node)
+            self.node.input[place] = node.output[0]
+        return self.model.graph.node[0] if node.name.endswith(".own") else node, 0
 
     def change(self, place: int, change: Callable[[Array], Array]) -> None:
         """Let the node read a changed constant."""
@@ -137,350 +142,19 @@ class Site:
         return int(self.random.choice(np.flatnonzero(size >= 0.3 * size.max())))
 
 
-def _lane(array: Array, axis: int, channel: int) -> Array:
-    return np.moveaxis(array, axis, 0)[channel]
-
-
-def _weight_scaled(site: Site) -> tuple[int, ...] | None:
-    found = site.weight()
-    if found is None:
-        return None
-    channel = site.channel(*found)
-    factor = site.random.choice([0.5, 1.4, 1.8])
-
-    def change(array: Array) -> Array:
-        wide = array.astype(np.float64)
-        _lane(wide, found[1], channel)[...] *= factor
-        return wide
-
-    site.change(1, change)
-    return (channel,)
-
-
-def _weight_zeroed(site: Site) -> tuple[int, ...] | None:
-    found = site.weight()
-    if found is None:
-        return None
-    channel = site.channel(*found)
-
-    def change(array: Array) -> Array:
-        _lane(array, found[1], channel)[...] = 0
-        return array
-
-    site.change(1, change)
-    return (channel,)
-
-
-def _weights_swapped(site: Site) -> tuple[int, ...] | None:
-    found = site.weight()
-    if found is None or found[0].shape[found[1]] < 2:
-        return None
-    one = site.channel(*found)
-    other = (one + 1) % found[0].shape[found[1]]
-
-    def change(array: Array) -> Array:
-        lanes = np.moveaxis(array, found[1], 0)
-        lanes[[one, other]] = lanes[[other, one]]
-        return array
-
-    site.change(1, change)
-    return (one, other)
-
-
-def _weight_of_another(site: Site) -> tuple[int, ...] | None:
-    found = site.weight()
-    if found is None or found[0].shape[found[1]] < 2:
-        return None
-    one = site.channel(*found)
-    other = (one + 1) % found[0].shape[found[1]]
-
-    def change(array: Array) -> Array:
-        lanes = np.moveaxis(array, found[1], 0)
-        lanes[one] = lanes[other]
-        return array
-
-    site.change(1, change)
-    return (one,)
-
-
-def _weight_transposed(site: Site) -> tuple[int, ...] | None:
-    found = site.weight()
-    if found is None or found[0].ndim != 2 or found[0].shape[0] != found[0].shape[1]:
-        return None
-    site.change(1, lambda array: array.T)
-    return ()
-
-
-def _kernel_turned(site: Site) -> tuple[int, ...] | None:
-    found = site.weight()
-    if found is None or found[0].ndim != 4 or found[0].shape[2] == 1 or found[0].shape[2] != found[0].shape[3]:
-        return None
-    site.change(1, lambda array: array.swapaxes(2, 3))
-    return ()
-
-
-def _bias_dropped(site: Site) -> tuple[int, ...] | None:
-    if not site.bed.has_constant(site.node, 2):
-        return None
-    site.change(2, np.zeros_like)
-    return ()
-
-
-def _bias_shifted(site: Site) -> tuple[int, ...] | None:
-    array = site.bed.array(site.node.input[2]) if site.bed.has_constant(site.node, 2) else None
-    if array is None:
-        return None
-    spread = float(np.abs(array.astype(np.float64)).max())
-    if spread == 0:
-        return None
-    channel = int(site.random.integers(array.size))
-
-    def change(array: Array) -> Array:
-        wide = array.astype(np.float64)
-        wide.reshape(-1)[channel] += site.random.choice([-0.7, 0.7]) * spread
-        return wide
-
-    site.change(2, change)
-    return (channel,)
-
-
-def _pads_moved(site: Site) -> tuple[int, ...] | None:
-    pads = list(attribute(site.node, "pads", ()))
-    if len(pads) != 4 or not pads[0] or not pads[2]:
-        return None
-    set_attribute(site.node, "pads", [pads[0] - 1, pads[1], pads[2] + 1, pads[3]])
-    return ()
-
-
-def _dilated(site: Site) -> tuple[int, ...] | None:
-    pads, kernel = list(attribute(site.node, "pads", ())), list(attribute(site.node, "kernel_shape", ()))
-    if kernel != [3, 3] or pads != [1] * 4 or attribute(site.node, "strides", [1, 1]) != [1, 1]:
-        return None
-    set_attribute(site.node, "dilations", [2, 2])
-    set_attribute(site.node, "pads", [2] * 4)
-    return ()
-
-
-def _epsilon(site: Site) -> tuple[int, ...] | None:
-    set_attribute(site.node, "epsilon", float(site.random.choice([1e-2, 0.1])))
-    return ()
-
-
-def _softmax_axis(site: Site) -> tuple[int, ...] | None:
-    shape = site.bed.shapes.get(site.node.input[0], ())
-    axis = attribute(site.node, "axis", -1) % max(1, len(shape))
-    others = [n for n, length in enumerate(shape) if n != axis and length > 1]
-    if not others:
-        return None
-    set_attribute(site.node, "axis", others[-1])
-    return ()
-
-
-def _operands_swapped(site: Site) -> tuple[int, ...] | None:
-    site.node.input[:] = [site.node.input[1], site.node.input[0]]
-    return ()
-
-
-def _resized_otherwise(site: Site) -> tuple[int, ...] | None:
-    mode = attribute(site.node, "coordinate_transformation_mode", b"half_pixel").decode()
-    set_attribute(site.node, "coordinate_transformation_mode", "align_corners" if mode != "align_corners" else "asymmetric")
-    return ()
-
-
-def _pads_counted(site: Site) -> tuple[int, ...] | None:
-    if not any(attribute(site.node, "pads", ())):
-        return None
-    set_attribute(site.node, "count_include_pad", 1 - attribute(site.node, "count_include_pad", 0))
-    return ()
-
-
-def _alpha(site: Site) -> tuple[int, ...] | None:
-    default = {"LeakyRelu": 0.01, "HardSigmoid": 0.2, "Elu": 1.0, "QuickGelu": 1.702, "FusedMatMul": 1.0}
-    now = attribute(site.node, "alpha", default.get(site.node.op_type))
-    set_attribute(site.node, "alpha", float(now) * float(site.random.choice([0.5, 1.5, 2.5])))
-    return ()
-
-
-def _bounds(site: Site) -> tuple[int, ...] | None:
-    """A bound that cuts off what the healthy one lets through."""
-    if attribute(site.node, "activation", b"") == b"Clip":
-        low, high = attribute(site.node, "activation_params")
-        set_attribute(site.node, "activation_params", [low, high * 0.2])
-        return ()
-    if site.node.op_type != "Clip" or not site.bed.has_constant(site.node, 2):
-        return None
-    site.change(2, lambda array: array * 0.2)
-    return ()
-
-
-def _order(site: Site) -> tuple[int, ...] | None:
-    shapes = [site.bed.shapes.get(name) for name in site.node.input]
-    if len(shapes) < 2 or site.node.input[0] == site.node.input[1]:
-        return None
-    site.node.input[:] = [site.node.input[1], site.node.input[0], *site.node.input[2:]]
-    return ()
-
-
-def _parts_swapped(site: Site) -> tuple[int, ...] | None:
-    shapes = {site.bed.shapes.get(name) for name in site.node.output}
-    if len(site.node.output) != 2 or len(shapes) != 1:
-        return None
-    site.node.output[:] = [site.node.output[1], site.node.output[0]]
-    return ()
-
-
-def _operand_scaled(site: Site) -> tuple[int, ...] | None:
-    """A constant operand of an operator that works element by element; all of it."""
-    places = [place for place in range(len(site.node.input)) if site.bed.has_constant(site.node, place)]
-    if len(places) != 1:
-        return None
-    array = site.bed.array(site.node.input[places[0]])
-    if array is None or array.dtype.kind not in "fiu" or not np.any(array):
-        return None
-    site.change(places[0], lambda array: array * site.random.choice([0.5, 1.5]))
-    return ()
-
-
-def _activation_gone(site: Site) -> tuple[int, ...] | None:
-    if not attribute(site.node, "activation", b""):
-        return None
-    site.node.op_type, site.node.domain = "Conv", ""
-    kept = [a for a in site.node.attribute if not a.name.startswith("activation")]
-    del site.node.attribute[:]
-    site.node.attribute.extend(kept)
-    return ()
-
-
-def _scale_of_weights(site: Site) -> tuple[int, ...] | None:
-    """One channel's scale of quantised weights."""
-    node, _ = site.holder(1)
-    if node.op_type != "DequantizeLinear":
-        return None
-    scale = site.bed.values[node.input[1]].copy()
-    found = site.weight()
-    if found is None or scale.size != found[0].shape[found[1]]:
-        return None
-    channel = site.channel(found[0] * scale.reshape([-1 if n == found[1] else 1 for n in range(found[0].ndim)]), found[1])
-    scale.reshape(-1)[channel] *= site.random.choice([0.5, 1.5, 2.0])
-    give(site.model, node, 1, scale)
-    return (channel,)
-
-
-def _zero_of_weights(site: Site) -> tuple[int, ...] | None:
-    node, _ = site.holder(1)
-    if node.op_type != "DequantizeLinear" or len(node.input) < 3:
-        return None
-    zero = site.bed.values[node.input[2]].copy()
-    channel = int(site.random.integers(zero.size)) if zero.size > 1 else -1
-    zero.reshape(-1)[channel] = site.random.choice([-20, 20])
-    give(site.model, node, 2, zero)
-    return (channel,) if channel >= 0 else ()
-
-
-def _scale_of_bias(site: Site) -> tuple[int, ...] | None:
-    if not site.bed.has_constant(site.node, 2):
-        return None
-    node, _ = site.holder(2)
-    if node.op_type != "DequantizeLinear":
-        return None
-    give(site.model, node, 1, site.bed.values[node.input[1]] * np.float32(site.random.choice([0.25, 3.0])))
-    return ()
-
-
-def _quantiser_pair(site: Site) -> list[onnx.NodeProto]:
-    """The quantiser that is the site and its dequantisers, in the site's model."""
-    names = {node.name for node in site.bed.readers.get(site.node.output[0], ()) if node.op_type == "DequantizeLinear"}
-    return [site.node, *(node for node in site.model.graph.node if node.name in names)]
-
-
-def _range_too_small(site: Site) -> tuple[int, ...] | None:
-    for node in _quantiser_pair(site):
-        give(site.model, node, 1, site.bed.values[node.input[1]] * np.float32(0.4))
-    return ()
-
-
-def _zero_moved(site: Site) -> tuple[int, ...] | None:
-    """Both ends agree, so that one side of the range is cut off."""
-    move = int(site.random.choice([-60, 60]))
-    for node in _quantiser_pair(site):
-        if len(node.input) < 3:
-            return None
-        zero = site.bed.values[node.input[2]]
-        limits = np.iinfo(zero.dtype)
-        give(site.model, node, 2, np.clip(zero.astype(np.int64) + move, limits.min, limits.max).astype(zero.dtype))
-    return ()
-
-
-def _ends_differ_in_scale(site: Site) -> tuple[int, ...] | None:
-    pair = _quantiser_pair(site)
-    if len(pair) < 2:
-        return None
-    for node in pair[1:]:
-        give(site.model, node, 1, site.bed.values[node.input[1]] * np.float32(site.random.choice([0.7, 1.4])))
-    return ()
-
-
-def _ends_differ_in_zero(site: Site) -> tuple[int, ...] | None:
-    pair = _quantiser_pair(site)
-    if len(pair) < 2 or len(site.node.input) < 3:
-        return None
-    for node in pair[1:]:
-        zero = site.bed.values[node.input[2]]
-        limits = np.iinfo(zero.dtype)
-        move = 25 if int(zero.reshape(-1)[0]) < 0 else -25
-        give(site.model, node, 2, np.clip(zero.astype(np.int64) + move, limits.min, limits.max).astype(zero.dtype))
-    return ()
-
-
-ELEMENTWISE = ("Add", "Mul", "Sub", "Div", "PRelu")
-
-#: What can be wrong with a float node, by operators.
-FLOAT: Mapping[str, tuple[tuple[str, ...], Plant]] = {
-    "weight scaled": ((*CONVOLUTIONS, *MATRICES, "ConvTranspose"), _weight_scaled),
-    "weight zeroed": ((*CONVOLUTIONS, *MATRICES, "ConvTranspose"), _weight_zeroed),
-    "weights swapped": ((*CONVOLUTIONS, *MATRICES), _weights_swapped),
-    "weight of another": ((*CONVOLUTIONS, *MATRICES), _weight_of_another),
-    "weight transposed": (MATRICES, _weight_transposed),
-    "kernel turned": (CONVOLUTIONS, _kernel_turned),
-    "bias dropped": ((*CONVOLUTIONS, "Gemm", "FusedGemm", "ConvTranspose"), _bias_dropped),
-    "bias shifted": ((*CONVOLUTIONS, "Gemm", "FusedGemm", "ConvTranspose"), _bias_shifted),
-    "pads moved": ((*CONVOLUTIONS, "MaxPool", "AveragePool"), _pads_moved),
-    "dilated": (CONVOLUTIONS, _dilated),
-    "epsilon": (NORMS, _epsilon),
-    "softmax axis": (("Softmax",), _softmax_axis),
-    "operands swapped": (("Sub", "Div"), _operands_swapped),
-    "resized otherwise": (("Resize",), _resized_otherwise),
-    "pads counted": (("AveragePool",), _pads_counted),
-    "alpha": (("LeakyRelu", "HardSigmoid", "QuickGelu", "FusedMatMul"), _alpha),
-    "bounds": (("Clip", "FusedConv"), _bounds),
-    "concat order": (("Concat",), _order),
-    "parts swapped": (("Split",), _parts_swapped),
-    "operand scaled": (ELEMENTWISE, _operand_scaled),
-    "activation gone": (("FusedConv",), _activation_gone),
-}
-#: What can be wrong with a node of a QDQ graph beside that.
-QUANTISED: Mapping[str, tuple[tuple[str, ...], Plant]] = {
-    "scale of weights": ((*CONVOLUTIONS, *MATRICES), _scale_of_weights),
-    "zero point of weights": ((*CONVOLUTIONS, *MATRICES), _zero_of_weights),
-    "scale of bias": ((*CONVOLUTIONS, "Gemm"), _scale_of_bias),
-    "range too small": (("QuantizeLinear",), _range_too_small),
-    "zero point moved": (("QuantizeLinear",), _zero_moved),
-    "ends differ in scale": (("QuantizeLinear",), _ends_differ_in_scale),
-    "ends differ in zero point": (("QuantizeLinear",), _ends_differ_in_zero),
-}
-
-
 def planted(bed: Bed, kinds: Mapping[str, tuple[tuple[str, ...], Plant]], seed: int) -> Iterator[Planted]:
-    """Faults without end, one kind after the other, each at a random node that it fits."""
+    """Faults while there are places, one kind after the other, each at a random node that it fits."""
     random = np.random.default_rng(seed)
     sites = {
-        kind: random.permutation([n for n, node in enumerate(bed.model.graph.node) if node.op_type in ops]).tolist()
-        for kind, (ops, _) in kinds.items()
+        kind: random.permutation(
+            [n for n, node in enumerate(bed.model.graph.node) if node.op_type in kinds[kind][0]]
+        ).tolist()
+        for kind in random.permutation(list(kinds)).tolist()
     }
     while any(sites.values()):
-        for kind, (_, plant) in kinds.items():
+        for kind in sites:
             while sites[kind]:
-                made = _plant(bed, sites[kind].pop(), kind, plant, random)
+                made = _plant(bed, sites[kind].pop(), kind, kinds[kind][1], random)
                 if made is not None:
                     yield made
                     break

@@ -129,7 +129,9 @@ class Builder:
         centred = self.node("Sub", [x, mean])
         variance = self.node("ReduceMean", [self.node("Pow", [centred, self.constant(2.0)])], axes=[-1])
         spread = self.node("Sqrt", [self.node("Add", [variance, self.constant(1e-5)])])
-        scaled = self.node("Mul", [self.node("Div", [centred, spread]), self.constant(self.random.uniform(0.6, 1.4, width))])
+        scaled = self.node(
+            "Mul", [self.node("Div", [centred, spread]), self.constant(self.random.uniform(0.6, 1.4, width))]
+        )
         return self.node("Add", [scaled, self.constant(self.random.normal(0, 0.2, width))])
 
     def dense(self, x: str, come: int, out: int, name: str = "") -> str:
@@ -157,7 +159,7 @@ class Builder:
 def pictures(seed: int, shape: Sequence[int], count: int) -> Mapping[str, Feeds]:
     """Samples under `x`: smooth shapes with edges and some noise, in -1 … 1, as photographs are."""
     random = np.random.default_rng(seed)
-    batch, channels, height, width = shape
+    _, channels, height, width = shape
     rows, columns = np.mgrid[0:height, 0:width]
     made: dict[str, Feeds] = {}
     for number in range(count):
@@ -203,7 +205,9 @@ def residual() -> Network:
     x = b.node("Flatten", [x])
     x = b.node("Relu", [b.dense(x, 32 * 64, 48)])
     b.node("Softmax", [b.dense(x, 48, 10, "logits")], "probability", axis=-1)
-    return Network("residual", b.model({"x": [4, 3, 32, 32]}, ["logits", "probability"]), pictures(1, (4, 3, 32, 32), 2))
+    return Network(
+        "residual", b.model({"x": [4, 3, 32, 32]}, ["logits", "probability"]), pictures(1, (4, 3, 32, 32), 2)
+    )
 
 
 def mobile() -> Network:
@@ -224,7 +228,7 @@ def mobile() -> Network:
     x = b.block(x, 64, 1, activation="HardSwish")
     x = b.node("Flatten", [b.node("GlobalAveragePool", [x])])
     b.dense(x, 64, 12, "logits")
-    return Network("mobile", b.model({"x": [8, 3, 48, 48]}, ["logits"]), pictures(2, (8, 3, 48, 48), 2))
+    return Network("mobile", b.model({"x": [4, 3, 48, 48]}, ["logits"]), pictures(2, (4, 3, 48, 48), 2))
 
 
 def unet() -> Network:
@@ -277,7 +281,13 @@ def detector() -> Network:
     b.channels[x] = 48
     coarse = b.block(x, 24, 1, activation="SiLU")
     scales = b.constant(np.array([1, 1, 2, 2], np.float32))
-    up = b.node("Resize", [coarse, "", scales], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    up = b.node(
+        "Resize",
+        [coarse, "", scales],
+        mode="nearest",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
     fine = b.node("Concat", [up, fine], axis=1)
     b.channels[fine] = 40
     fine = b.block(fine, 20, activation="SiLU")
@@ -358,6 +368,30 @@ def modern() -> Network:
     b.channels[x] = width
     b.node("Tanh", [b.conv(x, 3, 3)], "picture")
     return Network("modern", b.model({"x": [2, 3, 32, 32]}, ["picture"]), pictures(6, (2, 3, 32, 32), 2))
+
+
+def branching() -> Network:
+    """Convolutions around an If: both branches read tensors of the main graph."""
+    b = Builder(8)
+    b.channels["x"] = 3
+    x = b.block("x", 12)
+    mean = b.node("ReduceMean", [x], keepdims=0)
+    bright = b.node("Greater", [mean, b.constant(np.float32(0.0))])
+    branches = []
+    for name, factor in (("then", 1.5), ("else", -0.5)):
+        value = numpy_helper.from_array(np.float32(factor), f"{name}_factor")
+        inside = [
+            helper.make_node("Mul", [x, f"{name}_factor"], [f"{name}_scaled"], name=f"{name}:mul"),
+            helper.make_node("Tanh", [f"{name}_scaled"], [f"{name}_out"], name=f"{name}:tanh"),
+        ]
+        out = helper.make_tensor_value_info(f"{name}_out", TensorProto.FLOAT, [2, 12, 24, 24])
+        branches.append(helper.make_graph(inside, name, [], [out], [value]))
+    y = b.node("If", [bright], then_branch=branches[0], else_branch=branches[1])
+    b.channels[y] = 12
+    y = b.block(y, 12)
+    x = b.node("Add", [x, y])
+    b.node("Sigmoid", [b.conv(x, 2, 1)], "mask")
+    return Network("branching", b.model({"x": [2, 3, 24, 24]}, ["mask"]), pictures(8, (2, 3, 24, 24), 2))
 
 
 def resnet50() -> Network:

@@ -74,10 +74,12 @@ def renamed(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, Mapping
     tensors += [t.name for t in made.graph.initializer if t.name not in kept]
     order = np.random.default_rng(seed).permutation(len(tensors) + len(made.graph.node))
     new = {name: f"t{order[number]}" for number, name in enumerate(dict.fromkeys(tensors))}
-    nodes = {node.name: f"n{order[len(tensors) + number]}" for number, node in enumerate(made.graph.node)}
+    nodes: dict[str, str] = {}
+    for number, node in enumerate(made.graph.node):
+        nodes[node.name] = f"n{order[len(tensors) + number]}"
+        node.name = f"n{order[len(tensors) + number]}"
     for graph in _graphs(made.graph):
         for node in graph.node:
-            node.name = nodes.get(node.name, node.name)
             node.input[:] = [new.get(name, name) for name in node.input]
             node.output[:] = [new.get(name, name) for name in node.output]
     for tensor in made.graph.initializer:
@@ -156,7 +158,9 @@ def between(model: onnx.ModelProto, op: str, **attributes: Any) -> onnx.ModelPro
         if node.op_type in ("Constant", "Shape") or len(node.output) != 1 or node.output[0] in kept:
             continue
         new[node.output[0]] = f"{node.output[0]}.same"
-        nodes.append(helper.make_node(op, [node.output[0]], [new[node.output[0]]], f"{node.name}.same", **attributes))
+        nodes.append(
+            helper.make_node(op, [node.output[0]], [new[node.output[0]]], f"{node.output[0]}.as", **attributes)
+        )
     del made.graph.node[:]
     made.graph.node.extend(nodes)
     return made

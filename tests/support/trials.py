@@ -20,7 +20,7 @@ from driftgate.localisation.investigate import investigate
 from driftgate.localisation.subject import Subject, read_subject
 from driftgate.sessions import Artifact
 from support.faults import Planted
-from support.nets import Feeds, Network
+from support.nets import Feeds
 from support.rewriting import copied, makers, values
 
 Array = NDArray[Any]

@@ -377,7 +377,7 @@ def test_labels_that_do_not_fit(tmp_path: Path, labels: Labels, said: str) -> No
 def test_labels_that_are_no_classes(tmp_path: Path) -> None:
     project = whole_chain(tmp_path)
     project.npz("labels.npz", labels=LABELS + 7)
-    out = established(project, "baseline", "score-label")
+    out = established(project, "baseline", "score-sample")
     assert set(rows(out).values()) == {"error"}
 
 

@@ -149,7 +149,7 @@ def test_hostile_names_come_back_as_they_were(tmp_path: Path) -> None:
         lambda document: document["facts"][0].update(weather=[1]),
         lambda document: document["facts"][0]["runs"][0].update(temperature=41.5),
         lambda document: document["facts"][0]["measurements"][0]["alignment"].update(angle=3),
-        lambda document: document["judgement"]["subjects"][0]["checks"][0]["verdicts"][0].update(certainty=1),
+        lambda document: document["judgement"]["subjects"][0]["checks"][0]["verdicts"][0].update(weight=1),
     ],
 )
 def test_keys_of_a_newer_driftgate_are_passed_over(written: Path, edit: Edit) -> None:

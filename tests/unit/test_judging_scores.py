@@ -14,10 +14,8 @@ from driftgate.domain.plan import Plan, PlannedArtifact, ScoreSpec
 from driftgate.domain.runs import Run, RunOutcome
 from driftgate.domain.samples import SampleSet
 from driftgate.domain.scores import ScoreRecords
-from driftgate.errors import SampleError
 from driftgate.judgement.judge import judge
 from driftgate.judgement.scores import declared_value
-from driftgate.scoring.classification import record
 from support.judging import a_plan, leg_facts
 
 COUNT = 100
@@ -157,21 +155,3 @@ def test_an_output_that_the_score_does_not_cover_is_judged_by_itself() -> None:
     )
     outcomes = {v.output: v.outcome for v in judge(facts, Policy()).checks[0].verdicts}
     assert outcomes == {"prob": Outcome.PASSED, "boxes": Outcome.FAILED, "top1": Outcome.PASSED}
-
-
-def test_top1_records_right_rows_and_the_margin() -> None:
-    scores = np.array([[1.0, 3.0, 2.0], [5.0, 1.0, 0.0]])
-    assert record(scores, np.array([1, 1])) == (1.0, 2.0, -4.0)
-    assert record(scores[0].reshape(1, 3, 1, 1), np.array([1])) == (1.0, 1.0, 1.0)
-
-
-def test_a_row_with_nan_is_wrong() -> None:
-    correct, total, margin = record(np.array([[np.nan, 1.0]]), np.array([1]))
-    assert (correct, total) == (0.0, 1.0)
-    assert np.isnan(margin)
-
-
-@pytest.mark.parametrize(("shape", "label"), [((1, 3), [7]), ((1, 3), [-1]), ((3, 3), [0, 1])])
-def test_labels_that_do_not_fit_are_an_error(shape: tuple[int, ...], label: list[int]) -> None:
-    with pytest.raises(SampleError):
-        record(np.zeros(shape), np.array(label))

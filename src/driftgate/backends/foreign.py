@@ -4,10 +4,13 @@ The protocol, version 1. The worker writes one JSON object a line, the greeting 
 `{"protocol": 1, "versions": {"python": …}}`. Each command that it reads has a number, and its answer the same:
 
     {"number": 1, "do": "open", "request": {…}, "taps": […]}
-    {"number": 1, "ok": {"inputs": [{"name", "dtype", "shape", "optional"}], "provider", "level", "threads"}}
+    {"number": 1, "ok": {"inputs": [{"name", "dtype", "shape", "optional"}], "provider", "level", "threads",
+                         "modules": [[name, type], …], "anything": true where any feeds will do}}
     {"number": 2, "do": "infer", "sample": "0000", "feeds": {"x": "in-0.npy"}}
     {"number": 2, "ok": {"outputs": {"y": "out-0.npy"}}}
-    {"number": 2, "error": {"kind": "tool", "code": "torch-tap-unknown", "params": {…}}}
+    {"number": 3, "do": "trace", "sample": "0000", "feeds": {"x": "in-0.npy"}}
+    {"number": 3, "ok": {"calls": [{"tensor", "module", "size", "same"}]}}
+    {"number": 4, "error": {"kind": "tool", "code": "torch-tap-unknown", "params": {…}}}
 
 Tensors are `.npy` files in the folder that the script itself lies in, a private one. In a container, this folder
 must be mounted under its own name. The end of its stdin ends the worker.
@@ -19,8 +22,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -64,6 +67,16 @@ class WorkerCall:
     taps: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TracedTensor:
+    """A floating tensor that a module returned; `same` names it as it was returned before, if it was."""
+
+    tensor: str
+    module: str
+    size: int
+    same: str = ""
+
+
 def open_foreign(call: WorkerCall) -> ForeignSession:
     """Start the worker and let it open the artifact.
 
@@ -98,7 +111,9 @@ class ForeignSession:
         self._resources = ExitStack()
         self._inputs = tuple(line.spec(entry) for entry in line.items(opened, "inputs"))
         self._optional = frozenset(entry["name"] for entry in opened["inputs"] if entry.get("optional"))
+        self._takes_anything = opened.get("anything") is True  # a function, whose inputs nobody knows
         self._outputs: tuple[TensorSpec, ...] = ()
+        self._modules = tuple(line.module(entry) for entry in line.items({"modules": [], **opened}, "modules"))
         self._environment = Environment(
             provider=str(opened.get("provider", "")),
             level=str(opened.get("level", "")),
@@ -128,25 +143,41 @@ class ForeignSession:
         return self._environment
 
     @property
+    def tappable(self) -> tuple[tuple[str, str], ...]:
+        """Names and types of the modules whose outputs can be tapped; empty where there are none."""
+        return self._modules
+
+    @property
     def notes(self) -> tuple[Message, ...]:
         """Nothing to say."""
         return ()
 
     def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
         """Hand the feeds over as files, and read the outputs from files."""
-        check_feeds(feeds, self._inputs, stage=self._line.stage, sample=sample, optional=self._optional)
+        with self._asked("infer", feeds, sample) as answer:
+            made = {name: self._read(file) for name, file in self._line.entries(answer, "outputs").items()}
+        if not self._outputs:
+            self._outputs = tuple(TensorSpec(name, t.dtype.name, t.shape) for name, t in made.items())
+        return made
+
+    def trace(self, feeds: Tensors, *, sample: str) -> tuple[TracedTensor, ...]:
+        """Run once, and tell which tensors the modules returned, in order."""
+        with self._asked("trace", feeds, sample) as answer:
+            return tuple(self._line.traced(entry) for entry in self._line.items(answer, "calls"))
+
+    @contextmanager
+    def _asked(self, verb: str, feeds: Tensors, sample: str) -> Iterator[Mapping[str, Any]]:
+        """The answer to a command that takes feeds; its files are there as long as this lasts."""
+        if not self._takes_anything:
+            check_feeds(feeds, self._inputs, stage=self._line.stage, sample=sample, optional=self._optional)
         names = {name: f"in-{position}.npy" for position, name in enumerate(feeds)}
         for name, file in names.items():
             np.save(self._folder / file, feeds[name], allow_pickle=False)
         try:
-            answer = self._line.ask("infer", sample=sample, feeds=names)
-            made = {name: self._read(file) for name, file in self._line.entries(answer, "outputs").items()}
+            yield self._line.ask(verb, sample=sample, feeds=names)
         finally:
             for spent in self._folder.glob("*.npy"):
                 spent.unlink()
-        if not self._outputs:
-            self._outputs = tuple(TensorSpec(name, t.dtype.name, t.shape) for name, t in made.items())
-        return made
 
     def __enter__(self) -> ForeignSession:
         return self
@@ -236,6 +267,19 @@ class _Line:
         shape = entry.get("shape")
         fixed = None if shape is None else tuple(None if n is None else int(n) for n in shape)
         return TensorSpec(entry["name"], str(entry.get("dtype") or ""), fixed)
+
+    def module(self, entry: object) -> tuple[str, str]:
+        """A module's name and type."""
+        if not isinstance(entry, list) or [type(item) for item in entry] != [str, str]:
+            raise self.nonsense(json.dumps(entry))
+        return entry[0], entry[1]
+
+    def traced(self, entry: object) -> TracedTensor:
+        """One tensor that a module returned."""
+        kinds = {"tensor": str, "module": str, "size": int, "same": str}
+        if not isinstance(entry, dict) or {key: type(item) for key, item in entry.items()} != kinds:
+            raise self.nonsense(json.dumps(entry))
+        return TracedTensor(**entry)
 
     def nonsense(self, found: str) -> BackendError:
         """What it wrote is no answer."""

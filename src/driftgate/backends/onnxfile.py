@@ -159,6 +159,13 @@ def read_onnx(path: Path) -> OnnxFile:
     return OnnxFile(path, model)
 
 
+def names_read(model: onnx.ModelProto) -> frozenset[str]:
+    """The names of all tensors that a node, a sub-graph's output or an output of the model takes."""
+    graphs = tuple(_graphs(model.graph))
+    read = {name for graph in graphs for node in graph.node for name in node.input}
+    return frozenset(read.union(output.name for graph in graphs for output in graph.output))
+
+
 def _label(node: onnx.NodeProto) -> str:
     """A node's name, or that of the first tensor it makes."""
     return node.name or next((name for name in node.output if name), node.op_type)

@@ -11,11 +11,12 @@ from typing import Any, cast
 import numpy as np
 import onnx
 import onnxruntime as ort  # type: ignore[import-untyped]
+from onnx import numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_state  # type: ignore[import-untyped]
 
 from driftgate.backends.artifactfiles import files_digest
 from driftgate.backends.feeds import check_feeds
-from driftgate.backends.onnxfile import OnnxFile, read_onnx
+from driftgate.backends.onnxfile import OnnxFile, names_read, read_onnx
 from driftgate.backends.processor import processor
 from driftgate.domain.runs import Environment
 from driftgate.domain.tensors import Signature, TensorSpec
@@ -42,6 +43,15 @@ DTYPES = {
     **{f"tensor({kind}{bits})": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
 
+#: Weights of these types are shared between sessions from this size on.
+SHARED_TYPES = frozenset(
+    {
+        *(onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16),
+        *(onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT32, onnx.TensorProto.INT64),
+    }
+)
+SHARED_BYTES = 1 << 14
+_SHARED = "shared"
 _SILENT = 4
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 _SPINNING = "session.intra_op.allow_spinning"
@@ -83,25 +93,80 @@ class OnnxRuntimeBackend:
         available = tuple(ort.get_available_providers())
         if provider not in available:
             raise BackendError(message("ort-provider", stage=artifact.stage, provider=provider, available=available))
-        file = _model(artifact)
-        file.parts()
-        if not _libraries(options):
-            file.check_operators()
+        file = _checked(artifact)
         session = _load(artifact, file, taps)
         if provider not in session.get_providers():
             raise BackendError(message("ort-provider-failed", stage=artifact.stage, provider=provider))
         return OnnxRuntimeSession(session, artifact, file)
 
-    def read_model(self, artifact: Artifact) -> OnnxFile:
-        """The parsed model, without its external data. Raises ArtifactError."""
-        return _model(artifact)
+    def take_apart(self, artifact: Artifact) -> OnnxParts:
+        """The parsed model, of whose parts others can be made. Raises ArtifactError."""
+        return OnnxParts(artifact, _checked(artifact))
 
-    def open_model(self, artifact: Artifact, model: onnx.ModelProto) -> OnnxRuntimeSession:
-        """Open a model made of the artifact's parts as the artifact itself is opened: same options, and its
-        external data where it lies. Raises as `open` does."""
-        file = _model(artifact)
-        session = _session(artifact, file, model.SerializeToString())
-        return OnnxRuntimeSession(session, artifact, OnnxFile(file.path, model))
+
+class OnnxParts:
+    """A parsed model without its external data. Its large weights lie outside of the models made of its parts, so
+    that opening one neither copies nor parses them."""
+
+    def __init__(self, artifact: Artifact, file: OnnxFile) -> None:
+        self._artifact = artifact
+        self._file = file
+        self._weights: dict[str, ort.OrtValue] = {
+            tensor.name: ort.OrtValue.ortvalue_from_numpy(np.array(numpy_helper.to_array(tensor)))
+            for tensor in file.model.graph.initializer
+            if tensor.data_type in SHARED_TYPES
+            and tensor.data_location != onnx.TensorProto.EXTERNAL
+            and tensor.ByteSize() >= SHARED_BYTES
+        }
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model."""
+        return self._file.model
+
+    @property
+    def folder(self) -> Path:
+        """The folder that external data is relative to."""
+        return self._file.folder
+
+    def open(self, model: onnx.ModelProto, taps: Sequence[str] = ()) -> OnnxRuntimeSession:
+        """Open a model made of these parts as the artifact itself is opened: same options, same weights, its
+        external data where it lies; `taps` are further outputs. Raises as the backend's `open` does."""
+        lean = self._lean(model, taps)
+        options = _session_options(self._artifact)
+        used = [tensor.name for tensor in lean.graph.initializer if tensor.name in self._weights]
+        if used:
+            options.add_external_initializers(used, [self._weights[name] for name in used])
+        session = _session(self._artifact, self._file, lean.SerializeToString(), options)
+        return OnnxRuntimeSession(session, self._artifact, OnnxFile(self._file.path, model))
+
+    def _lean(self, model: onnx.ModelProto, taps: Sequence[str]) -> onnx.ModelProto:
+        """A copy with further outputs and the weights that it reads, of which large ones are but named."""
+        lean = onnx.ModelProto(
+            ir_version=model.ir_version,
+            opset_import=model.opset_import,
+            functions=model.functions,
+            producer_name=model.producer_name,
+        )
+        graph, copy = model.graph, lean.graph
+        copy.name = graph.name
+        copy.node.extend(graph.node)
+        copy.input.extend(graph.input)
+        copy.output.extend(graph.output)
+        copy.sparse_initializer.extend(graph.sparse_initializer)
+        have = {output.name for output in graph.output}
+        copy.output.extend(onnx.ValueInfoProto(name=tap) for tap in dict.fromkeys(taps) if tap not in have)
+        read = names_read(lean)
+        for tensor in self._file.model.graph.initializer:
+            if tensor.name not in read:
+                continue  # the runtime drops it, and would not find what replaces it
+            if tensor.name in self._weights:
+                named = copy.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+                named.data_location = onnx.TensorProto.EXTERNAL
+                named.external_data.add(key="location", value=_SHARED)
+            else:
+                copy.initializer.append(tensor)
+        return lean
 
 
 class OnnxRuntimeSession:
@@ -164,17 +229,28 @@ def _model(artifact: Artifact) -> OnnxFile:
     return read_onnx(artifact.path)
 
 
+def _checked(artifact: Artifact) -> OnnxFile:
+    """The parsed model, whose external data is there and whose operators somebody defines."""
+    file = _model(artifact)
+    file.parts()
+    if not _libraries(artifact.options):
+        file.check_operators()
+    return file
+
+
 def _libraries(options: Mapping[str, Any]) -> tuple[Path, ...]:
     return tuple(Path(library) for library in options.get("custom_ops", ()))
 
 
 def _load(artifact: Artifact, file: OnnxFile, taps: Sequence[str]) -> ort.InferenceSession:
-    return _session(artifact, file, file.tapped(taps) if taps else str(file.path.absolute()))
+    model = file.tapped(taps) if taps else str(file.path.absolute())
+    return _session(artifact, file, model, _session_options(artifact))
 
 
-def _session(artifact: Artifact, file: OnnxFile, model: str | bytes) -> ort.InferenceSession:
+def _session(
+    artifact: Artifact, file: OnnxFile, model: str | bytes, options: ort.SessionOptions
+) -> ort.InferenceSession:
     """A path is loaded as it is; bytes find the external data in the file's folder."""
-    options = _session_options(artifact)
     if isinstance(model, bytes):
         options.add_session_config_entry(_EXTERNAL_FOLDER, str(file.folder))
     provider = str(artifact.options.get("provider", DEFAULT_PROVIDER))

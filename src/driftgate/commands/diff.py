@@ -127,4 +127,4 @@ def _job(
         ),
         samples=data.sample_set(inputs.stem, origin=Origin.REAL, block=16),
     )
-    return Job(divide(plan, 1), artifacts, data, {}, {}, OutputMap(names=names), {})
+    return Job(divide(plan, 1), artifacts, data, None, {}, OutputMap(names=names), {})

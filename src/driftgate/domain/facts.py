@@ -187,8 +187,6 @@ def _join_channels(parts: Sequence[Measurement]) -> Moments | None:
 
 
 def _join_scores(samples: SampleSet, parts: Sequence[ScoreRecords]) -> ScoreRecords:
-    if len(parts) == 1:
-        return parts[0]
     rank = _rank(samples)
     rows: dict[str, Array] = {}
     for part in parts:

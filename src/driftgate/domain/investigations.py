@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -40,6 +41,35 @@ class NodeError:
     top_channels: tuple[tuple[int, float], ...] = ()  # (channel, its excess), worst first
     step: float | None = None
     clipped: float = 0.0
+
+    @property
+    def own_steps(self) -> float | None:
+        """Root mean square of the own error in LSB; rounding alone gives 1/√12 ≈ 0.289. None without a step."""
+        return _in_steps(self.own, self.step)
+
+    @property
+    def total_steps(self) -> float | None:
+        """Root mean square of the whole error in LSB."""
+        return _in_steps(self.total, self.step)
+
+
+def _in_steps(moments: Moments | None, step: float | None) -> float | None:
+    if moments is None or not step or not moments.count.sum():
+        return None
+    return math.sqrt(float(moments.sum_dd.sum() / moments.count.sum())) / step
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How the values of a pair are spread: counts of both sides between the edges (one more than counts), the
+    range that the candidate's quantiser can hold, and rows of (percentile, reference, candidate)."""
+
+    tensor: str
+    edges: tuple[float, ...]
+    counts_a: tuple[int, ...]
+    counts_b: tuple[int, ...]
+    clip: tuple[float, float] | None = None
+    percentiles: tuple[tuple[float, float, float], ...] = ()
 
 
 class TrialResult(str, Enum):
@@ -80,3 +110,4 @@ class Investigation:
     runs: int = 0
     seconds: float = 0.0
     notes: tuple[Message, ...] = ()
+    histograms: tuple[Histogram, ...] = ()  # of flagged pairs only

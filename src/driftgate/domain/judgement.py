@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from driftgate.domain.scores import Flip, Interval
 from driftgate.messages.message import Message
 
 
@@ -54,6 +55,14 @@ class Policy:
     limits: tuple[tuple[str, tuple[Limit, ...]], ...] = ()
     required: tuple[str, ...] | None = None
     uncertainty: Uncertainty = Uncertainty.WARN
+    calibration_tuned: bool = False  # declared by the user: advice depends on it
+
+
+class Certainty(str, Enum):
+    """Whether the samples suffice to tell a score's loss from its limit."""
+
+    CERTAIN = "certain"
+    WITHIN_NOISE = "within noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,7 @@ class Verdict:
     channel: int | None = None
     reason: Message | None = None
     notes: tuple[Message, ...] = ()
+    certainty: Certainty | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +139,28 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A stage's score over `n` items; `text` is how it is written (356/360)."""
+    """A stage's score over `n` items; `text` is how it is written (356/360). `interval` is None of one number
+    for the whole set."""
 
     stage: str
     name: str
     value: float
     n: int
     text: str
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLoss:
+    """What the stages of one segment cost of a score, from the stage before them to their last one, in the
+    score's unit; `eroded`: their share of the margins of the items that were lost, None where none was."""
+
+    score: str
+    segment: int
+    reference: str
+    candidate: str
+    loss: float
+    eroded: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +191,10 @@ class Judgement:
     scores: tuple[Score, ...] = ()
     findings: tuple[Finding, ...] = ()
     divergences: tuple[Divergence, ...] = ()
+    losses: tuple[SegmentLoss, ...] = ()
+    flips: tuple[Flip, ...] = ()
+    flip_count: int = 0
+    advice: tuple[Message, ...] = ()
 
     def check(self, slug: str) -> CheckResult:
         """The row of that slug; KeyError if there is none."""

@@ -28,6 +28,8 @@ class ScoreSpec:
     output: str | None
     labels: str
     declared: str | None = None  # the score that the PyTorch model is said to have, as written
+    params: tuple[tuple[str, float], ...] = ()  # of the task: confidence, ignored
+    post: str = ""  # digest of the post-processing that all stages share
 
 
 @dataclass(frozen=True, slots=True)

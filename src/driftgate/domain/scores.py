@@ -51,8 +51,9 @@ class ScoreRecords:
 
     def by_sample(self) -> dict[str, Array]:
         """The rows of each sample."""
-        bounds = np.cumsum(self.counts)[:-1] if self.samples else []
-        return dict(zip(self.samples, np.split(self.values, bounds), strict=True)) if self.samples else {}
+        ends = np.cumsum(self.counts)
+        pairs = zip(self.samples, self.counts, ends, strict=True)
+        return {sample: self.values[end - count : end] for sample, count, end in pairs}
 
     def with_rows(self, rows: Iterable[tuple[str, Array]]) -> ScoreRecords:
         """The same records with these rows of these samples, in this order."""

@@ -7,17 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from driftgate.domain.chain import Check, CheckKind, Link
+from driftgate.domain.chain import Check, CheckKind, Link, LinkKind
 from driftgate.domain.facts import Facts
-from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Score, Summary, Verdict
+from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Summary, Verdict
 from driftgate.domain.measurements import Measurement, Role, concatenate
+from driftgate.domain.plan import ScoreSpec
 from driftgate.domain.runs import RunOutcome
 from driftgate.domain.samples import Origin
+from driftgate.domain.scores import Flip
+from driftgate.judgement.advice import advise
 from driftgate.judgement.limits import output_limits, regression_limit, score_limit
+from driftgate.judgement.losses import MOST_FLIPS, flipped, segment_losses
 from driftgate.judgement.nodes import divergences
 from driftgate.judgement.outputs import folded, judge_output, nature, summarise
-from driftgate.judgement.scores import judge_declared, judge_drop, stage_score
+from driftgate.judgement.scores import Scored, judge_declared, judge_drop, stage_score
 from driftgate.messages.message import Message, message
+from driftgate.scoring.tasks import scorer_of
 
 
 def judge(facts: Facts, policy: Policy) -> Judgement:
@@ -29,6 +34,10 @@ def judge(facts: Facts, policy: Policy) -> Judgement:
         checks[broken + 1 :] = [
             replace(check, hidden=check.outcome is not Outcome.SKIPPED) for check in checks[broken + 1 :]
         ]
+    found = tuple(d for one in facts.investigations for d in divergences(one))
+    flips = bench.flips()
+    scores = tuple(scored.score for scored in bench.scores.values())
+    chain = facts.plan.chain
     return Judgement(
         subject=facts.plan.subject,
         target=facts.plan.target,
@@ -38,9 +47,31 @@ def judge(facts: Facts, policy: Policy) -> Judgement:
         first_failure=None if broken is None else checks[broken].slug,
         checks=tuple(checks),
         summaries=tuple(bench.summaries),
-        scores=tuple(bench.scores.values()),
-        divergences=tuple(found for one in facts.investigations for found in divergences(one)),
+        scores=scores,
+        divergences=found,
+        losses=tuple(loss for spec in bench.judged for loss in segment_losses(chain, spec, scores, flips)),
+        flips=flips[:MOST_FLIPS],
+        flip_count=len(flips),
+        advice=advise(
+            None if broken is None else _first_broken(facts, checks[broken]),
+            found,
+            lossy_passed=_lossy_passed(facts, checks),
+            calibration_tuned=policy.calibration_tuned,
+        ),
     )
+
+
+def _first_broken(facts: Facts, check: CheckResult) -> Link | None:
+    """The first link in the route that a check's failure is about; None for a baseline or the board's score."""
+    failed = {verdict.target for verdict in check.verdicts if verdict.outcome is Outcome.FAILED}
+    return next((link for link in facts.plan.links if link.name in failed), None)
+
+
+def _lossy_passed(facts: Facts, checks: Sequence[CheckResult]) -> bool:
+    """Whether a quantisation loss was judged, and nothing failed or stayed open."""
+    lossy = {link.name for link in facts.plan.links if link.kind is LinkKind.LOSSY}
+    judged = any(verdict.target in lossy for check in checks for verdict in check.verdicts)
+    return judged and all(check.outcome in (Outcome.PASSED, Outcome.SKIPPED) for check in checks)
 
 
 def _overall(checks: Sequence[CheckResult]) -> Outcome:
@@ -59,12 +90,25 @@ class _Bench:
         self._plan = facts.plan
         self._policy = policy
         self.summaries: list[Summary] = []
-        self.scores: dict[tuple[str, str], Score] = {}
+        self.scores: dict[tuple[str, str], Scored] = {}
         for spec in self._plan.scores:
             for stage in self._plan.stages:
-                score = stage_score(facts, spec, stage)
-                if score is not None:
-                    self.scores[stage, spec.name] = score
+                scored = stage_score(facts, spec, stage)
+                if scored is not None:
+                    self.scores[stage, spec.name] = scored
+
+    @property
+    def judged(self) -> tuple[ScoreSpec, ...]:
+        """The scores that decide; others are shown, and held against what was declared."""
+        return tuple(spec for spec in self._plan.scores if scorer_of(spec.task, spec.name, spec.better).judged)
+
+    def flips(self) -> tuple[Flip, ...]:
+        """The decisions that changed along the chain, by the scores that decide."""
+        found: list[Flip] = []
+        for spec in self.judged:
+            records = {stage: self.scores[stage, spec.name].records for stage, name in self.scores if name == spec.name}
+            found.extend(flipped(self._plan.chain, spec, records))
+        return tuple(found)
 
     def check(self, check: Check) -> CheckResult:
         """One row of the table."""
@@ -104,7 +148,7 @@ class _Bench:
         for output in dict.fromkeys(m.output for m in measurements):
             for measurement in _joined([m for m in measurements if m.output == output]):
                 verdicts.extend(self._output(link, measurement))
-        for spec in self._plan.scores:
+        for spec in self.judged:
             reference = self.scores.get((link.reference, spec.name))
             candidate = self.scores.get((link.candidate, spec.name))
             if all(verdict.outcome is Outcome.PASSED for verdict in verdicts):
@@ -112,10 +156,31 @@ class _Bench:
                 verdicts.extend(self._unscored(link.name, spec.name, stage) for stage in unscored)
             if reference is not None and candidate is not None:
                 limit = score_limit(link, chain=self._plan.chain, policy=self._policy)
-                verdicts.append(judge_drop(link.name, spec, reference=reference, candidate=candidate, limit=limit))
+                verdicts.append(
+                    judge_drop(
+                        link.name,
+                        spec,
+                        reference=reference,
+                        candidate=candidate,
+                        limit=limit,
+                        uncertainty=self._policy.uncertainty,
+                        tolerance=self._tolerance(link, spec),
+                    )
+                )
         if not verdicts:
             verdicts.append(Verdict(link.name, None, Outcome.ERROR, reason=message("nothing-compared")))
         return verdicts
+
+    def _tolerance(self, link: Link, spec: ScoreSpec) -> float | None:
+        """On links that may differ by noise only: decisions closer than twice the largest difference are ties."""
+        if link.kind not in (LinkKind.EXACT, LinkKind.EQUIVALENT):
+            return None
+        largest = [
+            float(m.rows.max_abs.max())
+            for m in self._facts.measurements
+            if m.link == link.name and m.role is Role.OUTPUT and spec.output in (None, m.output) and len(m.rows)
+        ]
+        return 2.0 * max(largest, default=0.0)
 
     def _output(self, link: Link, measurement: Measurement) -> list[Verdict]:
         traits = nature(measurement, scored=self._scored(link, measurement.output))
@@ -171,7 +236,7 @@ class _Bench:
             verdicts.extend(self._stage_errors(check, stage))
             score = self.scores.get((stage, spec.name))
             if score is not None:
-                verdicts.append(judge_declared(check.slug, spec, score))
+                verdicts.append(judge_declared(check.slug, spec, score.score))
             elif not verdicts:
                 verdicts.append(self._unscored(check.slug, spec.name, stage))
         return verdicts, message("no-declared-score")
@@ -184,7 +249,7 @@ class _Bench:
         if first == stage:
             return [], message("no-link", check=check.slug)
         verdicts: list[Verdict] = []
-        for spec in self._plan.scores:
+        for spec in self.judged:
             verdicts.extend(self._stage_errors(check, stage))
             candidate, reference = self.scores.get((stage, spec.name)), self.scores.get((first, spec.name))
             if candidate is None:
@@ -193,7 +258,16 @@ class _Bench:
                 verdicts.append(self._unscored(check.slug, spec.name, first))
             else:
                 limit = regression_limit(check.slug, self._policy)
-                verdicts.append(judge_drop(check.slug, spec, reference=reference, candidate=candidate, limit=limit))
+                verdicts.append(
+                    judge_drop(
+                        check.slug,
+                        spec,
+                        reference=reference,
+                        candidate=candidate,
+                        limit=limit,
+                        uncertainty=self._policy.uncertainty,
+                    )
+                )
         return verdicts, message("no-board-score")
 
     def _stage_errors(self, check: Check, stage: str) -> list[Verdict]:

@@ -3,29 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from driftgate.domain.facts import Facts
-from driftgate.domain.judgement import Limit, LimitOrigin, Outcome, Score, Verdict
+from driftgate.domain.judgement import Certainty, Limit, LimitOrigin, Outcome, Score, Uncertainty, Verdict
 from driftgate.domain.plan import ScoreSpec
-from driftgate.domain.scores import ScoreRecords
+from driftgate.domain.scores import Comparison, ScoreRecords, concatenate
 from driftgate.judgement.criteria import SCORE_DECLARED, SCORE_DROP
-from driftgate.messages.message import message
-from driftgate.scoring.scorer import SCORERS
+from driftgate.messages.message import Message, message
+from driftgate.scoring.parameters import as_parameters
+from driftgate.scoring.summary import Total, compare, summarise
+from driftgate.scoring.tasks import scorer_of
 
 ROUNDING = 1e-12
 
 
-def stage_score(facts: Facts, spec: ScoreSpec, stage: str) -> Score | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """A stage's score with the records it was folded from."""
+
+    score: Score
+    records: ScoreRecords
+    total: Total
+
+
+def stage_score(facts: Facts, spec: ScoreSpec, stage: str) -> Scored | None:
     """A stage's score, or None where its records do not cover every planned sample."""
-    records = _joined([r for r in facts.scores if r.stage == stage and r.score == spec.name])
+    records = stage_records(facts, spec, stage)
+    if records is None:
+        return None
+    total = summarise(scorer_of(spec.task, spec.name, spec.better), records, as_parameters(spec.params))
+    if total is None:
+        return None
+    return Scored(Score(stage, spec.name, total.value, total.n, total.text, total.interval), records, total)
+
+
+def stage_records(facts: Facts, spec: ScoreSpec, stage: str) -> ScoreRecords | None:
+    """What a scorer noted of every planned sample of a stage; None where a sample is missing."""
+    # Version 0.1 recorded by score, not by task.
+    records = _joined([r for r in facts.scores if r.stage == stage and r.score in (spec.task, spec.name)])
     if records is None or set(records.samples) != set(facts.plan.samples.ids):
         return None
-    total = SCORERS[spec.name].summarise(records)
-    return Score(stage, spec.name, total.value, total.n, total.text)
+    return records
 
 
 def declared_value(written: str) -> tuple[float, float]:
@@ -57,21 +77,66 @@ def judge_declared(slug: str, spec: ScoreSpec, score: Score) -> Verdict:
     )
 
 
-def judge_drop(target: str, spec: ScoreSpec, *, reference: Score, candidate: Score, limit: Limit) -> Verdict:
-    """Whether the candidate loses more of the reference's score than the limit, relative to the reference."""
-    lost = reference.value - candidate.value if spec.better == "higher" else candidate.value - reference.value
-    drop = lost / abs(reference.value) if reference.value else (0.0 if lost <= 0 else float("inf"))
+def judge_drop(
+    target: str,
+    spec: ScoreSpec,
+    *,
+    reference: Scored,
+    candidate: Scored,
+    limit: Limit,
+    uncertainty: Uncertainty,
+    tolerance: float | None = None,
+) -> Verdict:
+    """Whether the candidate loses more of the reference's score than the limit, relative to the reference.
+
+    The loss itself decides; whether the samples suffice to tell it from the limit is its certainty, and the
+    policy decides whether a loss within the noise fails. `tolerance` sets aside decisions that lie as close.
+    """
+    scorer = scorer_of(spec.task, spec.name, spec.better)
+    compared = compare(
+        scorer,
+        reference.records,
+        candidate.records,
+        margin=limit.value,
+        parameters=as_parameters(spec.params),
+        totals=(reference.total, candidate.total),
+        tolerance=tolerance,
+    )
+    before, after = reference.score, candidate.score
+    notes = [message("score-change", reference=before.text, candidate=after.text)]
+    if compared is None:
+        lost = before.value - after.value if spec.better == "higher" else after.value - before.value
+        drop = lost / abs(before.value) if before.value else (0.0 if lost <= 0 else float("inf"))
+        certainty = None
+    else:
+        drop = compared.drop
+        certainty = Certainty.CERTAIN if compared.certain else Certainty.WITHIN_NOISE
+        notes.append(_certainty(compared))
     kept = drop <= limit.value + ROUNDING
+    unsure = certainty is Certainty.WITHIN_NOISE and uncertainty is Uncertainty.FAIL
     return Verdict(
         target=target,
         output=spec.name,
-        outcome=Outcome.PASSED if kept else Outcome.FAILED,
+        outcome=Outcome.PASSED if kept and not unsure else Outcome.FAILED,
         criterion=SCORE_DROP,
         value=drop,
         limit=limit.value,
         origin=limit.origin,
-        notes=(message("score-change", reference=reference.text, candidate=candidate.text),),
+        reason=message("score-unsure", n=compared.n) if kept and unsure and compared is not None else None,
+        notes=tuple(notes),
+        certainty=certainty,
     )
+
+
+def _certainty(compared: Comparison) -> Message:
+    if compared.margin == 0 and compared.lost == compared.won == 0:
+        return message("score-unchanged", n=compared.n)
+    low, high = (f"{100 * value:.3g}" for value in (compared.interval.low, compared.interval.high))
+    if compared.certain:
+        return message("score-certain", n=compared.n, low=low, high=high)
+    if compared.needed is None:
+        return message("score-noise", n=compared.n, low=low, high=high)
+    return message("score-noise-needs", n=compared.n, low=low, high=high, needed=compared.needed)
 
 
 def _joined(parts: Sequence[ScoreRecords]) -> ScoreRecords | None:
@@ -81,4 +146,4 @@ def _joined(parts: Sequence[ScoreRecords]) -> ScoreRecords | None:
     samples = tuple(sample for part in parts for sample in part.samples)
     if len(set(samples)) != len(samples):
         return parts[0]
-    return replace(parts[0], samples=samples, values=np.concatenate([part.values for part in parts]))
+    return concatenate(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +14,14 @@ from driftgate.localisation.rounding import Rounding
 #: Relative error that float32 operators explain: sums in another order, a folded constant.
 FLOAT_NOISE = 1e-5
 #: A channel that hardly moves has the noise of the tensor it lies in, this much of it.
-QUIET = 1e-2
+QUIET = 1e-1
 UNIFORM = 12.0  # variance of rounding to a step of 1 is 1/12
 #: Chance has more room where few draws are averaged: how much, as variance, for 1, 2 and 3 of them.
 FEW = np.array([2.66, 1.53, 1.15])
 #: A channel's constants are drawn once; their error shows alike in all its values.
 DRAWN = 1.5
+#: Calibration that cuts off outliers weighs them against rounding: the error may be so many times larger.
+CALIBRATED = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,12 @@ class Explained:
 
 
 def explained(
-    point: Point, *, power: Array, rounding: Rounding | None, source_power: Array | None, given_noise: float
+    point: Point, *, power: Array, rounding: Rounding | None, source_power: Mapping[int, Array], given_noise: float
 ) -> Explained:
     """What a point's precision explains.
 
-    `power` is the mean square of the reference by channel, `source_power` that of the operator's input by its
-    channels, `given_noise` the variance of rounding what it was given.
+    `power` is the mean square of the reference by channel, `source_power` that of the points it is computed from
+    by their channels, `given_noise` the variance of rounding what it was given.
     """
     quiet = QUIET**2 * float(power.mean()) if power.size else 0.0
     each = FLOAT_NOISE**2 * (power + quiet)
@@ -56,15 +59,17 @@ def explained(
     if rounding is None:
         return Explained(each + given_noise, drawn)
     each = each + _fitted(rounding.gain, len(power)) * given_noise
-    if source_power is not None:
-        drawn = drawn + _fitted(rounding.noise(source_power), len(power))
+    for term in rounding.terms:
+        if term.source in source_power:
+            drawn = drawn + _fitted(term.variance(source_power[term.source]), len(power))
     return Explained(each, drawn + _fitted(rounding.flat, len(power)))
 
 
-def excess(table: Moments, allowed: Explained) -> tuple[float, Array]:
+def excess(table: Moments, allowed: Explained, cut_off: float = 0.0) -> tuple[float, Array]:
     """How many times the error is what is explained: of the worse of tensor and channels, and by channel.
 
-    `table` has one row a channel. Infinite where only the candidate is not finite.
+    `table` has one row a channel; `cut_off` is the mean square of what the tensor's range cuts off, of which
+    calibration may cost some. Infinite where only the candidate is not finite.
     """
     count = np.maximum(table.count, 1.0)
     room = allowed.room(table.count)
@@ -77,7 +82,8 @@ def excess(table: Moments, allowed: Explained) -> tuple[float, Array]:
         whole = float("inf")
     elif whole_error > 0:
         whole = float(np.sqrt(whole_error / allowed.whole)) if allowed.whole else float("inf")
-    return max(whole, float(ratio.max()) if len(ratio) else 0.0), ratio
+    cut = float(np.sqrt(cut_off / allowed.whole)) / CALIBRATED if cut_off else 0.0
+    return max(whole, cut, float(ratio.max()) if len(ratio) else 0.0), ratio
 
 
 def _fitted(values: Array, count: int) -> Array:

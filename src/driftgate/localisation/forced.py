@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,81 @@ def cut(
     """A model of the nodes that are needed to compute `wanted` points from `given` ones.
 
     A point that is given and wanted is computed from what comes before it and handed on as given. `types` has
-    dtype and rank of the tensors, for the new inputs. Initializers are shared with `model`, not copied.
+    dtype and rank of the tensors, for the new inputs. Initializers are not copied: what opens parts of `model`
+    finds them there.
     """
+    needed, used = _needed(model, graph, points, given, wanted)
+    owner = {name: point.index for point in points for name in point.names}
+    copies = [_rewired(model.graph.node[number], used, owner) for number in needed]
+    read = {name for node in copies for name in (*node.input, *outer_references(node))}
+    made = onnx.ModelProto(
+        ir_version=model.ir_version,
+        opset_import=model.opset_import,
+        functions=model.functions,
+        producer_name="driftgate",
+    )
+    made.graph.name = "cut"
+    made.graph.node.extend(copies)
+    inputs = set(graph.inputs)
+    made.graph.input.extend(v for v in model.graph.input if v.name in read and v.name in inputs)
+    feeds = []
+    for name, point in sorted(used.items()):
+        if name + GIVEN in read:
+            dtype, rank = types[name]
+            made.graph.input.append(_value(name + GIVEN, dtype, [None] * rank))
+            feeds.append((name + GIVEN, point, graph.quantizers.get(name)))
+    outputs = tuple((index, points[index].tensor) for index in wanted if points[index].tensor not in inputs)
+    made.graph.output.extend(onnx.ValueInfoProto(name=name) for _, name in dict.fromkeys(outputs))
+    return Cut(made, tuple(feeds), outputs)
+
+
+def frontier(
+    model: onnx.ModelProto, graph: Graph, points: Sequence[Point], *, given: Collection[int], wanted: Sequence[int]
+) -> tuple[int, ...]:
+    """The given points from which the wanted ones are computed."""
+    return tuple(sorted(set(_needed(model, graph, points, given, wanted)[1].values())))
+
+
+def alone(made: Cut, source: onnx.ModelProto, folder: Path, feeds: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
+    """A cut with all weights in it and inputs of the feeds' types and shapes, for a file of its own.
+
+    Inputs have the names of the tensors that they stand for, unless the cut computes those as well; the feeds go
+    by the names they have in `made`. `folder` is that of the source's external data.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(made.model)
+    names = plain_names(made)
+    for node in model.graph.node:
+        _rename(node, names)
+    del model.graph.input[:]
+    model.graph.input.extend(_value(names.get(name, name), feed.dtype, feed.shape) for name, feed in feeds.items())
+    read = {name for node in model.graph.node for name in (*node.input, *outer_references(node))}
+    for tensor in source.graph.initializer:
+        if tensor.name in read:
+            own = model.graph.initializer.add()
+            own.CopyFrom(tensor)
+            if own.data_location == onnx.TensorProto.EXTERNAL:
+                onnx.external_data_helper.load_external_data_for_tensor(own, str(folder))
+                own.ClearField("external_data")
+                own.data_location = onnx.TensorProto.DEFAULT
+    return model
+
+
+def plain_names(made: Cut) -> dict[str, str]:
+    """For each new input the name of the tensor that it stands for, where nothing else has that name."""
+    computed = {name for node in made.model.graph.node for name in node.output}
+    plain = {name: name.removesuffix(GIVEN) for name, _, _ in made.feeds}
+    return {name: bare for name, bare in plain.items() if bare not in computed}
+
+
+def _value(name: str, dtype: np.dtype[Any], shape: Sequence[int | None]) -> onnx.ValueInfoProto:
+    return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(dtype), shape)
+
+
+def _needed(
+    model: onnx.ModelProto, graph: Graph, points: Sequence[Point], given: Collection[int], wanted: Sequence[int]
+) -> tuple[list[int], dict[str, int]]:
+    """The numbers of the nodes that compute the wanted points, and the points to be given by the names read."""
     owner = {name: point.index for point in points for name in point.names}
     maker = {name: n for n, node in enumerate(model.graph.node) for name in node.output if name}
     inputs = set(graph.inputs)
@@ -83,9 +157,7 @@ def cut(
         if point is not None and point in given and point != making:
             used[name] = point
             continue
-        if name in inputs:
-            continue
-        number = maker.get(name)
+        number = None if name in inputs else maker.get(name)
         if number is None:
             continue
         needed.add(number)
@@ -93,33 +165,8 @@ def cut(
         # Within the names of one point (quantise, dequantise, identity) the chain is followed to its start.
         inside = point if point is not None else making
         pending.extend((read, inside) for read in (*node.input, *outer_references(node)))
-    constant_nodes = {number for number, node in enumerate(model.graph.node) if _is_constant(node, graph)}
-    nodes = [model.graph.node[n] for n in sorted(needed | _needed_constants(model, needed, constant_nodes, maker))]
-    copies = [_rewired(node, used, owner) for node in nodes]
-    read = {name for node in copies for name in (*node.input, *outer_references(node))}
-    cut_model = onnx.ModelProto(
-        ir_version=model.ir_version,
-        opset_import=model.opset_import,
-        functions=model.functions,
-        producer_name="driftgate",
-    )
-    cut_model.graph.name = "cut"
-    cut_model.graph.node.extend(copies)
-    cut_model.graph.initializer.extend(t for t in model.graph.initializer if t.name in read)
-    cut_model.graph.input.extend(v for v in model.graph.input if v.name in read and v.name in inputs)
-    feeds = []
-    for name, point in sorted(used.items()):
-        if name + GIVEN in read:
-            dtype, rank = types[name]
-            cut_model.graph.input.append(
-                onnx.helper.make_tensor_value_info(
-                    name + GIVEN, onnx.helper.np_dtype_to_tensor_dtype(dtype), [None] * rank
-                )
-            )
-            feeds.append((name + GIVEN, point, graph.quantizers.get(name)))
-    outputs = tuple((index, points[index].tensor) for index in wanted if points[index].tensor not in inputs)
-    cut_model.graph.output.extend(onnx.ValueInfoProto(name=name) for _, name in dict.fromkeys(outputs))
-    return Cut(cut_model, tuple(feeds), outputs)
+    constant = {number for number, node in enumerate(model.graph.node) if _is_constant(node, graph)}
+    return sorted(needed | _needed_constants(model, needed, constant, maker)), used
 
 
 def _is_constant(node: onnx.NodeProto, graph: Graph) -> bool:

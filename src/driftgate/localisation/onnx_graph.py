@@ -125,6 +125,7 @@ def _attributes(node: onnx.NodeProto) -> tuple[tuple[str, str], ...]:
                 onnx.AttributeProto.INT,
                 onnx.AttributeProto.INTS,
                 onnx.AttributeProto.FLOAT,
+                onnx.AttributeProto.FLOATS,
                 onnx.AttributeProto.STRING,
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +51,7 @@ def pair(a: Side, b: Side, known: Iterable[Match] = ()) -> tuple[Match, ...]:
     found.by_value()
     progress = True
     while progress:
-        progress = found.by_structure() or found.by_likeness() or found.by_name()
+        progress = found.by_structure() or found.by_likeness() or found.by_surroundings() or found.by_name()
     found.views()
     return tuple(sorted((*found.matches.values(), *found.repeated()), key=lambda match: (match.a, match.again)))
 
@@ -71,9 +71,9 @@ class _Found:
             members_b = _by_size(self._b).get(size, [])
             if size < LEAST_SIZE or not members_b:
                 continue
-            alike = _likeness_table(self._a, members_a, self._b, members_b)
-            for row, column in np.argwhere(alike >= EQUAL_DB):
-                edges.append((members_a[row], members_b[column], float(alike[row, column])))
+            table = _likeness_table(self._a, members_a, self._b, members_b)
+            for row, column in np.argwhere(table >= EQUAL_DB):
+                edges.append((members_a[row], members_b[column], float(table[row, column])))
         self._accept(edges, "value")
 
     def by_structure(self) -> bool:
@@ -93,10 +93,10 @@ class _Found:
                     continue
                 key = _key(route.tokens, tuple(partner[source] for source in route.sources))
                 for other in keys.get(key, ()):
-                    alike = self._alike(point.index, other)
-                    if alike is not None:
-                        edges[point.index, other] = alike
-        return self._accept([(x, y, alike) for (x, y), alike in edges.items()], "structure")
+                    found = self._alike(point.index, other)
+                    if found is not None:
+                        edges[point.index, other] = found
+        return self._accept([(x, y, found) for (x, y), found in edges.items()], "structure")
 
     def by_name(self) -> bool:
         """One pair that names suggest: the earliest, of one operator and size, with nothing against it."""
@@ -122,14 +122,34 @@ class _Found:
             loose_b = [n for n, y in enumerate(members_b) if y not in self._taken]
             if size < LEAST_SIZE or not loose_a or not loose_b:
                 continue
-            alike = _likeness_table(self._a, members_a, self._b, members_b)
+            table = _likeness_table(self._a, members_a, self._b, members_b)
             for row in loose_a:
-                column = int(np.argmax(alike[row]))
-                best = alike[row, column]
-                others = max(np.delete(alike[row], column).max(initial=0), np.delete(alike[:, column], row).max(initial=0))
+                column = int(np.argmax(table[row]))
+                best = table[row, column]
+                others = max(
+                    np.delete(table[row], column).max(initial=0), np.delete(table[:, column], row).max(initial=0)
+                )
                 if column in loose_b and best >= SIMILAR_DB and best >= others + MARGIN_DB:
                     found.append((members_a[row], members_b[column], float(best)))
         return self._accept(found, "value")
+
+    def by_surroundings(self) -> bool:
+        """Pairs of one size between the same paired points and what reads them, where there is only one such."""
+        partner = {match.a: match.b for match in self.matches.values()}
+        between: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
+        for side, readers, paired, known in (
+            (self._a, self._readers_a, set(self.matches), partner),
+            (self._b, self._readers_b, self._taken, {y: y for y in self._taken}),
+        ):
+            for index, before in _nearest(side, paired).items():
+                key = (
+                    frozenset(known[source] for source in before),
+                    self._after(side, readers, index),
+                    side.sketches[index].size,
+                )
+                between.setdefault(key, ([], []))[side is self._b].append(index)
+        found = [(xs[0], ys[0], 0.0) for xs, ys in between.values() if len(xs) == len(ys) == 1]
+        return self._accept(found, "structure", certainty=0.7)
 
     def repeated(self) -> list[Match]:
         """Views that quantise a paired number once more, in the same order of its elements."""
@@ -154,11 +174,11 @@ class _Found:
             if root_b[point.index] != point.index and point.index in self._b.sketches:
                 loose.setdefault((root_b[point.index], self._b.sketches[point.index].shape), []).append(point.index)
         edges = [
-            (point.index, other, alike)
+            (point.index, other, found)
             for point in self._a.points
             if root_a[point.index] in partner and point.index in self._a.sketches and root_a[point.index] != point.index
             for other in loose.get((partner[root_a[point.index]], self._a.sketches[point.index].shape), ())
-            if (alike := self._alike(point.index, other)) is not None
+            if (found := self._alike(point.index, other)) is not None
         ]
         self._accept(edges, "structure")
 
@@ -170,45 +190,52 @@ class _Found:
             return 0.0 if sketch_x is None and sketch_y is None else None
         if sketch_x.size != sketch_y.size:
             return None
-        return _values_alike(sketch_x, sketch_y)
+        return alike(sketch_x, sketch_y)
 
-    def _accept(self, edges: Sequence[tuple[int, int, float]], how: str) -> bool:
+    def _accept(self, edges: Sequence[tuple[int, int, float]], how: str, certainty: float | None = None) -> bool:
         """Take the best edges first; one that another edge of the same point equals is less sure."""
-        scored = [(self._score(x, y, alike), x, y, alike) for x, y, alike in edges]
+        scored = [(self._score(x, y, decibel), x, y, decibel) for x, y, decibel in edges]
         scored.sort(key=lambda edge: (-edge[0], edge[1], edge[2]))
         best: dict[tuple[str, int], list[float]] = {}
         for score, x, y, _ in scored:
             best.setdefault(("a", x), []).append(score)
             best.setdefault(("b", y), []).append(score)
         changed = False
-        for score, x, y, alike in scored:
-            if x in self.matches or y in self._taken:
+        for score, x, y, decibel in scored:
+            if x in self.matches or y in self._taken or self._other_output(x, y):
                 continue
             unsure = best["a", x].count(score) > 1 or best["b", y].count(score) > 1
             permuted = how == "value" and self._a.sketches[x].shape != self._b.sketches[y].shape
-            certainty = (1.0 if alike >= EQUAL_DB else 0.9 if alike >= SIMILAR_DB else 0.8) - (0.4 if unsure else 0.0)
-            self._add(Match(x, y, how, round(certainty, 2), permuted))
+            sure = (1.0 if decibel >= EQUAL_DB else 0.9 if decibel >= SIMILAR_DB else 0.8) - (0.4 if unsure else 0.0)
+            self._add(Match(x, y, how, round(sure, 2) if certainty is None else certainty, permuted))
             changed = True
         return changed
 
-    def _score(self, x: int, y: int, alike: float) -> float:
+    def _score(self, x: int, y: int, decibel: float) -> float:
         """Values speak loudest where they speak at all, then what comes next in the graph, then names."""
         point, other = self._a.points[x], self._b.points[y]
         loud = next(
             (
                 weight
                 for limit, weight in ((EQUAL_DB, 8.0), (CLOSE_DB, 6.0), (SIMILAR_DB, 4.0), (HINT_DB, 1.0))
-                if alike >= limit
+                if decibel >= limit
             ),
             0.0,
         )
-        fine = min(max(alike, 0.0), EQUAL_DB) / (4 * EQUAL_DB)
+        fine = min(max(decibel, 0.0), EQUAL_DB) / (4 * EQUAL_DB)
         after = self._after(self._a, self._readers_a, x) == self._after(self._b, self._readers_b, y)
         sketch_x, sketch_y = self._a.sketches.get(x), self._b.sketches.get(y)
         shape = sketch_x is not None and sketch_y is not None and sketch_x.shape == sketch_y.shape
         named = bool(set(point.names) & set(other.names))
         near = not named and _bare(point.names[0]) == _bare(other.names[0])
-        return loud + fine + 1.5 * after + 0.7 * shape + 1.0 * named + 0.6 * near + 0.5 * (point.op == other.op)
+        inputs = [self.matches[source].b for source in point.sources if source in self.matches] == list(other.sources)
+        alone = loud + fine + 1.5 * after + 0.7 * shape + 1.0 * named + 0.6 * near + 0.5 * (point.op == other.op)
+        return alone + 0.5 * inputs
+
+    def _other_output(self, x: int, y: int) -> bool:
+        """Whether they are different outputs of the same operator: those do not change places."""
+        point, other = self._a.points[x], self._b.points[y]
+        return point.op == other.op and point.slot != other.slot
 
     @staticmethod
     def _after(side: Side, readers: Sequence[Sequence[int]], index: int) -> tuple[str, ...]:
@@ -222,12 +249,22 @@ class _Found:
 
 
 def _key(tokens: tuple[str, ...], sources: tuple[int, ...]) -> tuple[object, ...]:
-    ordered = (
-        sources
-        if tokens and tokens[0] in ("Concat", "Sub", "Div", "MatMul", "Gather", "Where")
-        else tuple(sorted(sources))
-    )
-    return (tokens, ordered)
+    return (tokens, tuple(sorted(sources)))
+
+
+def _nearest(side: Side, paired: Collection[int]) -> dict[int, frozenset[int]]:
+    """For every point that is not paired, no view, and holds numbers: the paired points right before it."""
+    before: dict[int, frozenset[int]] = {}
+    for point in side.points:
+        found: set[int] = set()
+        for source in point.sources:
+            found |= {source} if source in paired else before[source]
+        before[point.index] = frozenset(found)
+    return {
+        index: found
+        for index, found in before.items()
+        if index not in paired and found and index in side.sketches and side.points[index].op not in VIEWS
+    }
 
 
 def _by_size(side: Side) -> dict[int, list[int]]:
@@ -243,17 +280,23 @@ def _likeness_table(a: Side, members_a: Sequence[int], b: Side, members_b: Seque
     table = np.zeros((len(members_a), len(members_b)))
     for row, x in enumerate(members_a):
         for column, y in enumerate(members_b):
-            table[row, column] = _values_alike(a.sketches[x], b.sketches[y])
+            table[row, column] = alike(a.sketches[x], b.sketches[y])
     return table
 
 
-def _values_alike(x: Sketch, y: Sketch) -> float:
-    """In one order by the projections; where the shapes differ by more than ones, by what no order changes."""
+def alike(x: Sketch, y: Sketch) -> float:
+    """How alike two tensors of one size are in dB: in one order by the projections, else by what no order of the
+    axes changes."""
     straight = likeness(x, y)
-    if straight >= HINT_DB or [n for n in x.shape if n != 1] == [n for n in y.shape if n != 1]:
+    if straight >= HINT_DB or len(longer_axes(x)) < 2:
         return straight
     free = order_free_likeness(x, y)
     return free - (PERMUTED_DB - EQUAL_DB) if free >= PERMUTED_DB else straight
+
+
+def longer_axes(found: Sketch) -> list[int]:
+    """The lengths of the axes along which there is an order."""
+    return [length for length in found.shape if length != 1]
 
 
 def _bare(name: str) -> str:

@@ -40,9 +40,15 @@ FIRST_ONLY = frozenset(
 )
 #: Operators that keep features along the second axis, and along the last one (with constants for a MatMul).
 SECOND_AXIS = frozenset({"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization", "GroupNormalization"})
-LAST_AXIS = frozenset({"MatMul", "Gemm", "LayerNormalization", "SkipLayerNormalization", "RMSNormalization", "BiasGelu"})
+LAST_AXIS = frozenset(
+    {"MatMul", "Gemm", "LayerNormalization", "SkipLayerNormalization", "RMSNormalization", "BiasGelu"}
+)
 #: Operators behind which an axis is not where it was.
-REARRANGING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Gather", "Expand", "ArgMax", "MatMul", "Einsum"})
+REARRANGING = frozenset(
+    {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Gather", "Expand", "ArgMax", "MatMul", "Einsum"}
+)
+ZERO = ("0", "0.0")
+EVERYTHING = (float("-inf"), float("inf"))
 LONGEST_ROUTE = 5
 MOST_ROUTES = 12
 
@@ -69,6 +75,9 @@ class Point:
     step: float | None = None
     clip: tuple[float, float] | None = None
     axis: int | None = None  # of the features, where that is known; -1 is the last
+    slot: int = 0  # which of the operator's outputs it is
+    reads: tuple[str, ...] = ()  # the tensors its operator is given, constants included
+    heard: tuple[float, float] = EVERYTHING  # what all that read it tell apart
 
     @property
     def is_input(self) -> bool:
@@ -99,7 +108,7 @@ def read_points(graph: Graph) -> tuple[Point, ...]:
         read = node.inputs[:1] if node.op in FIRST_ONLY else node.inputs
         sources = tuple(dict.fromkeys(owner[name] for name in read if name in owner))
         constants = tuple(name for name in node.inputs if name in graph.constants)
-        for name in node.outputs:
+        for slot, name in enumerate(node.outputs):
             owner[name] = len(points)
             told = graph.quantizers.get(name)
             points.append(
@@ -112,14 +121,41 @@ def read_points(graph: Graph) -> tuple[Point, ...]:
                     sources=sources,
                     constants=constants,
                     attributes=node.attributes,
-                    activation=_class_of_activation(dict(node.attributes).get("activation", "")),
+                    activation=_activation(dict(node.attributes)),
                     quantizer=told,
                     step=None if told is None else told.step,
                     clip=None if told is None else told.range,
                     axis=_axis(node, [points[source] for source in sources], bool(constants)),
+                    slot=slot,
+                    reads=node.inputs,
                 )
             )
-    return tuple(points)
+    return _with_heard(points, graph)
+
+
+def _with_heard(points: Sequence[Point], graph: Graph) -> tuple[Point, ...]:
+    """With what of a point is heard: a Relu or Clip behind it takes the rest off again."""
+    heard: list[tuple[float, float]] = [EVERYTHING] * len(points)
+    for index, readers in enumerate(consumers(points)):
+        intervals = [_interval(points[reader], graph) for reader in readers]
+        if intervals and not {*points[index].names} & {*graph.outputs}:
+            heard[index] = min(low for low, _ in intervals), max(high for _, high in intervals)
+    return tuple(replace(point, heard=interval) for point, interval in zip(points, heard, strict=True))
+
+
+def _interval(point: Point, graph: Graph) -> tuple[float, float]:
+    """The numbers that an operator tells apart."""
+    low, high = EVERYTHING
+    if point.op == "Relu":
+        return 0.0, high
+    if point.op != "Clip":
+        return low, high
+    told = dict(point.attributes)
+    names = (*point.reads[1:3], "", "")
+    return (
+        graph.scalars.get(names[0], float(told.get("min", low))),
+        graph.scalars.get(names[1], float(told.get("max", high))),
+    )
 
 
 def read_routes(points: Sequence[Point], graph: Graph) -> tuple[tuple[Route, ...], ...]:
@@ -201,8 +237,11 @@ def _canonical(node: Node) -> str:
     return RENAMED.get(node.op, node.op)
 
 
-def _class_of_activation(name: str) -> str:
-    return {"": "", "b''": ""}.get(name, name.removeprefix("b'").removesuffix("'"))
+def _activation(attributes: Mapping[str, str]) -> str:
+    """The activation that was fused into an operator; a Clip from 0 on is a Relu."""
+    name = attributes.get("activation", "").removeprefix("b'").removesuffix("'")
+    low = attributes.get("activation_params", "").strip("[]").split(",")[0]
+    return "Relu" if name == "Clip" and low in ZERO else name
 
 
 def _tokens(point: Point, graph: Graph) -> tuple[str, ...]:
@@ -217,7 +256,7 @@ def _tokens(point: Point, graph: Graph) -> tuple[str, ...]:
         return ("Affine",)
     if point.op == "Clip" and any(graph.scalars.get(name) == 0.0 for name in point.constants[:1]):
         return ("Relu",)
-    if point.op == "Clip" and dict(point.attributes).get("min") in ("0.0", "0"):
+    if point.op == "Clip" and dict(point.attributes).get("min") in ZERO:
         return ("Relu",)
     return (point.op,)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,13 +13,16 @@ import onnx
 from numpy.typing import NDArray
 
 from driftgate.domain.graphs import Graph
+from driftgate.domain.tensors import Quantization
+from driftgate.errors import BackendError
+from driftgate.localisation.modules import read_modules
 from driftgate.localisation.onnx_graph import Constants, read_graph
 from driftgate.localisation.points import Point, Route, read_points, read_routes
+from driftgate.messages.message import message
 from driftgate.numerics.alignment import dequantised
 from driftgate.sessions import Artifact, Backend, Session, Tensor, Tensors
 
-DEFAULT_BYTES = 1 << 22  # a tensor whose size nobody knows yet
-SHARE = 4  # what is tapped is held about so many times: in the runtime, here, as numbers, as differences
+PART = 1 << 16  # integers that are turned into numbers at a time
 
 
 class Feeder(Protocol):
@@ -27,8 +31,8 @@ class Feeder(Protocol):
     def __call__(self, sample: str, /) -> Tensors: ...
 
 
-class Model(Protocol):
-    """A parsed model and the folder of its external data."""
+class Parts(Protocol):
+    """An ONNX model taken apart; `folder` is that of its external data."""
 
     @property
     def model(self) -> onnx.ModelProto: ...
@@ -36,15 +40,16 @@ class Model(Protocol):
     @property
     def folder(self) -> Path: ...
 
+    def open(self, model: onnx.ModelProto, taps: Sequence[str] = ()) -> Session:
+        """Open a model made of these parts as the artifact itself is opened, with intermediate tensors `taps`
+        as further outputs."""
+
 
 class Surgeon(Protocol):
     """A backend whose artifacts can be taken apart and put together anew."""
 
-    def read_model(self, artifact: Artifact) -> Model:
-        """The parsed model."""
-
-    def open_model(self, artifact: Artifact, model: onnx.ModelProto) -> Session:
-        """Open a model made of the artifact's parts."""
+    def take_apart(self, artifact: Artifact) -> Parts:
+        """The parts of an artifact. Raises ArtifactError."""
 
 
 @dataclass(slots=True)
@@ -57,7 +62,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One side. `graph` and `surgeon` are there where the artifact is an ONNX model; `points` are in order."""
+    """One side. `points` are in order; `graph`, `constants` and `parts` are there where the artifact is an ONNX
+    model, `taps` says what to ask a session for where that is not the name of the tensor, `sizes` how many
+    numbers a point holds where that is known beforehand."""
 
     stage: str
     artifact: Artifact
@@ -67,51 +74,77 @@ class Subject:
     routes: tuple[tuple[Route, ...], ...]
     graph: Graph | None = None
     constants: Constants | None = None
-    model: onnx.ModelProto | None = None
-    surgeon: Surgeon | None = None
+    parts: Parts | None = None
+    taps: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[int, int] = field(default_factory=dict)
     count: Count = field(default_factory=Count)
+    clock: Callable[[], float] = time.perf_counter
 
-    def tapped(
-        self, windows: Sequence[Sequence[int]], samples: Sequence[str]
-    ) -> Iterator[tuple[int, str, dict[int, Tensor], dict[str, Tensor]]]:
-        """Run with taps, windows outside and samples inside: (window, sample, numbers by point, all outputs)."""
-        for number, window in enumerate(windows):
-            names = [self.points[index].tensor for index in window if not self.points[index].is_input]
-            extra = [self.points[i].tensor for i in window if self.points[i].is_input and len(self.points[i].names) > 1]
-            with self.backend.open(self.artifact, taps=tuple(dict.fromkeys((*names, *extra)))) as session:
-                for sample in samples:
-                    outputs = self._run(session, self.feeds(sample), sample)
-                    yield number, sample, self.values(window, outputs, sample), outputs
+    @property
+    def model(self) -> onnx.ModelProto | None:
+        """The parsed model, where it is one."""
+        return None if self.parts is None else self.parts.model
 
-    def values(self, window: Sequence[int], outputs: Mapping[str, Tensor], sample: str) -> dict[int, Tensor]:
-        """The tapped points as numbers; what is no tensor of numbers is left out."""
-        feeds = self.feeds(sample)
-        found: dict[int, Tensor] = {}
-        for index in window:
-            point = self.points[index]
-            value = outputs.get(point.tensor, feeds.get(point.tensor))
-            if value is None:
-                continue
-            if point.quantizer is not None:
-                found[index] = dequantised(value, point.quantizer.quantization).astype(np.float32)
-            elif value.dtype.kind == "f":
-                found[index] = value
-        return found
+    def open(self, points: Iterable[int] = ()) -> Session:
+        """A session that gives these points as well. An input as it is fed needs no tap."""
+        wanted = (self.points[index] for index in points)
+        names = (p.tensor for p in wanted if not p.is_input or len(p.names) > 1)
+        taps = tuple(tap for tap in dict.fromkeys(self.taps.get(name, name) for name in names) if tap)
+        if self.parts is None:
+            return self.backend.open(self.artifact, taps=taps)
+        return self.parts.open(self.parts.model, taps)
 
-    def _run(self, session: Session, feeds: Tensors, sample: str) -> dict[str, Tensor]:
+    def run(self, session: Session, feeds: Tensors, sample: str) -> dict[str, Tensor]:
+        """One counted run of the artifact, or of a model made of its parts."""
+        started = self.clock()
+        made = session.infer(feeds, sample=sample)
+        self.count.seconds += self.clock() - started
         self.count.runs += 1
-        return session.infer(feeds, sample=sample)
+        return made
 
-    def cut_runs(self, session: Session, feeds: Tensors, sample: str) -> dict[str, Tensor]:
-        """One counted run of a model made of this one's parts."""
-        return self._run(session, feeds, sample)
+    def numbers(self, index: int, outputs: Mapping[str, Tensor], feeds: Tensors) -> Tensor | None:
+        """A point as floating numbers; None where it was not given or is no tensor of numbers."""
+        point = self.points[index]
+        value = outputs.get(point.tensor, feeds.get(point.tensor))
+        if value is None:
+            return None
+        if point.quantizer is not None and value.dtype.kind in "iu":
+            return _dequantised(value, point.quantizer.quantization)
+        return value if value.dtype.kind == "f" else None
 
 
-def read_subject(stage: str, artifact: Artifact, backend: Backend, surgeon: Surgeon, feeds: Feeder) -> Subject:
-    """An ONNX artifact as one side of an investigation."""
-    file = surgeon.read_model(artifact)
-    constants = Constants(file.model, file.folder)
-    graph = read_graph(file.model, constants)
+def read_subject(
+    stage: str,
+    artifact: Artifact,
+    backend: Backend,
+    surgeon: Surgeon | None,
+    feeds: Feeder,
+    *,
+    sample: str | None = None,
+) -> Subject:
+    """An artifact as one side of an investigation: an ONNX model with a surgeon, modules without.
+
+    Modules are found by running one `sample`. Raises BackendError if nothing inside can be looked at, and what
+    the backend raises.
+    """
+    if surgeon is None:
+        if sample is None:
+            raise BackendError(message("taps-none", stage=stage, backend=artifact.backend))
+        found = read_modules(stage, artifact, backend, feeds(sample), sample)
+        return Subject(
+            stage=stage,
+            artifact=artifact,
+            backend=backend,
+            feeds=feeds,
+            points=found.points,
+            routes=((),) * len(found.points),
+            taps=found.taps,
+            sizes=found.sizes,
+            count=Count(runs=1),
+        )
+    parts = surgeon.take_apart(artifact)
+    constants = Constants(parts.model, parts.folder)
+    graph = read_graph(parts.model, constants)
     points = read_points(graph)
     return Subject(
         stage=stage,
@@ -122,24 +155,8 @@ def read_subject(stage: str, artifact: Artifact, backend: Backend, surgeon: Surg
         routes=read_routes(points, graph),
         graph=graph,
         constants=constants,
-        model=file.model,
-        surgeon=surgeon,
+        parts=parts,
     )
-
-
-def windows(points: Sequence[int], sizes: Mapping[int, int], budget_bytes: int) -> list[list[int]]:
-    """The points in runs of neighbours whose tensors fit the budget together; one that does not fit stands alone."""
-    room = max(1, budget_bytes // SHARE)
-    found: list[list[int]] = []
-    held = 0
-    for index in points:
-        size = sizes.get(index, DEFAULT_BYTES)
-        if not found or held + size > room:
-            found.append([])
-            held = 0
-        found[-1].append(index)
-        held += size
-    return found
 
 
 def shaped(value: NDArray[Any], like: tuple[int, ...], permutation: tuple[int, ...] | None) -> NDArray[Any] | None:
@@ -149,3 +166,14 @@ def shaped(value: NDArray[Any], like: tuple[int, ...], permutation: tuple[int, .
     if value.shape == like:
         return value
     return value.reshape(like) if value.size == int(np.prod(like, dtype=np.int64)) else None
+
+
+def _dequantised(value: Tensor, quantization: Quantization) -> Tensor:
+    """Integers as float32 numbers; in parts where there is one scale, so that little is held."""
+    if len(quantization.scales) > 1 or len(quantization.zero_points) > 1:
+        return dequantised(value, quantization).astype(np.float32)
+    flat = np.ascontiguousarray(value).reshape(-1)
+    numbers = np.empty(flat.shape, np.float32)
+    for start in range(0, len(flat), PART):
+        numbers[start : start + PART] = dequantised(flat[start : start + PART], quantization)
+    return numbers.reshape(value.shape)

@@ -20,40 +20,6 @@ from driftgate.scoring.statistics import Fold
 #: the label beats the best other class, in the output's unit; of how many classes.
 FIELDS = ("label", "predicted", "rank", "margin", "classes")
 
-COLUMNS = ("correct", "total", "margin")
-
-
-def record(output: NDArray[Any], label: NDArray[Any]) -> tuple[float, ...]:
-    """How many rows of one sample are right, how many there are, and the smallest margin.
-
-    `output` holds scores of shape (rows, classes) or (classes,), further axes of length 1 are dropped;
-    `label` the right class of each row. The margin is the score of the right class less the best other one,
-    in the output's unit. A row with NaN is wrong, with margin nan. Raises SampleError where the numbers of
-    rows and labels differ or a label is no class.
-    """
-    labels = np.atleast_1d(np.asarray(label)).astype(np.int64).reshape(-1)
-    scores = np.asarray(output, dtype=np.float64)
-    scores = scores.reshape(len(labels), -1) if scores.size and scores.size % len(labels) == 0 else scores
-    if scores.ndim != 2 or len(scores) != len(labels):
-        raise SampleError(message("score-rows", shape=str(np.shape(output)), labels=len(labels)))
-    classes = scores.shape[1]
-    if ((labels < 0) | (labels >= classes)).any():
-        raise SampleError(message("score-label", label=int(labels.max()), classes=classes))
-    rows = np.arange(len(labels))
-    lost = np.isnan(scores).any(1)
-    right = scores[rows, labels]
-    others = scores.copy()
-    others[rows, labels] = -np.inf
-    with np.errstate(invalid="ignore"):
-        margins = right - others.max(1)
-    correct = (np.where(np.isnan(scores), -np.inf, scores).argmax(1) == labels) & ~lost
-    return float(correct.sum()), float(len(labels)), float("nan") if lost.any() else float(margins.min())
-
-
-def counts(records: ScoreRecords) -> tuple[int, int]:
-    """Right rows and all rows over all samples."""
-    return int(records.column("correct").sum()), int(records.column("total").sum())
-
 
 def rows(output: NDArray[Any], label: NDArray[Any], parameters: Parameters) -> Array:
     """Records of shape (rows, 5), see FIELDS.
@@ -120,6 +86,13 @@ def _right_of_0_1(records: ScoreRecords) -> NDArray[np.bool_]:
     return np.concatenate([np.arange(total) < correct for correct, total in pairs])
 
 
+def tied(records: ScoreRecords, tolerance: float) -> NDArray[np.bool_]:
+    """Rows whose label stands level with the best other class, give or take `tolerance` in the output's unit."""
+    if "rank" not in records.columns:
+        return np.zeros(int(records.column("total").sum()), dtype=bool)
+    return np.asarray(np.abs(records.column("margin")) <= tolerance)
+
+
 def mean_over_classes(
     measure: Callable[[Array, Array, Array], Array],
 ) -> Callable[[ScoreRecords, Parameters], Fold | None]:
@@ -138,9 +111,10 @@ def mean_over_classes(
 
         def value(weights: Array) -> float:
             weight = weights[owners]
-            hits = np.bincount(labels[hit], weights=weight[hit], minlength=count)
-            wanted = np.bincount(labels, weights=weight, minlength=count)
-            given = np.bincount(predicted[known], weights=weight[known], minlength=count)
+            hits, wanted, given = (
+                np.bincount(classes, weights=weight[chosen], minlength=count).astype(np.float64)
+                for classes, chosen in ((labels[hit], hit), (labels, slice(None)), (predicted[known], known))
+            )
             present = wanted + given > 0
             return float(measure(hits[present], wanted[present], given[present]).mean())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -12,3 +13,15 @@ class Parameters:
 
     confidence: float = 0.25
     ignored: int = 255
+
+
+DEFAULTS = Parameters()
+
+
+def as_parameters(params: Iterable[tuple[str, float]]) -> Parameters:
+    """The parameters of a plan; what it does not say has its default."""
+    said = dict(params)
+    return Parameters(
+        confidence=float(said.get("confidence", DEFAULTS.confidence)),
+        ignored=int(said.get("ignored", DEFAULTS.ignored)),
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +20,7 @@ WILSON, TANGO, BOOTSTRAP = "wilson", "tango", "bootstrap"
 RESAMPLES = 200
 SEED = 20
 Z = 1.959963984540054  # 97.5 % quantile of the normal distribution
-#: With fewer pairs that disagree the score interval of 95 % covers down to 92.8 %; one of 96 % covers ≥ 93.4 %.
+#: With 1 … 9 pairs that disagree the score interval of 95 % covers down to 92.8 %; one of 96 % covers ≥ 93.4 %.
 FEW_PAIRS, Z_FEW_PAIRS = 10, 2.05
 ROUNDING = 1e-12
 MOST_NEEDED = 10**9
@@ -51,7 +53,7 @@ def paired_bounds(lost: ArrayLike, won: ArrayLike, n: ArrayLike) -> tuple[Array,
     pairs it covers 93.4 … 100 %, and at most 96.7 % where 10 pairs or more are expected to disagree.
     """
     b, c, n = np.broadcast_arrays(*(np.asarray(counts, dtype=np.float64) for counts in (lost, won, n)))
-    quantile = np.where(b + c < FEW_PAIRS, Z_FEW_PAIRS, Z)
+    quantile = np.where((b + c > 0) & (b + c < FEW_PAIRS), Z_FEW_PAIRS, Z)
     estimate = (b - c) / n
     bounds = []
     for outer in (-1.0, 1.0):
@@ -78,7 +80,7 @@ def mcnemar(lost: int, won: int) -> float:
     """Probability of so unequal a split or a more unequal one where losing is as likely as winning, exact."""
     pairs = lost + won
     tail = sum(math.comb(pairs, k) for k in range(min(lost, won) + 1))
-    return min(1.0, 2 * tail / 2**pairs)
+    return float(min(Fraction(1), Fraction(2 * tail, 2**pairs)))
 
 
 def resamples(n: int, seed: int = SEED) -> Array:
@@ -98,21 +100,18 @@ def resampled(fold: Fold, n: int, seed: int = SEED) -> Array:
 
 
 def bootstrap(estimate: float, draws: Array, n: int, seed: int = SEED) -> Interval:
-    """Percentile interval from the score in each resample of n samples; nan where one of them is.
+    """Interval from the score in each resample of n samples; nan where one of them is.
 
-    The quantiles are those of 200 order statistics (k / 201), widened around the estimate by what the percentile
-    method lacks for small n: √(n/(n-1)) · t / z (Hesterberg 2015).
+    Percentiles (k / 201 of the ordered resamples) about the mean of the resamples, laid about the estimate: images
+    drawn twice raise an AP by themselves. Widened by what percentiles lack for small n, √(n/(n-1)) · t / z
+    (Hesterberg 2015).
     """
     if n < 2 or not np.isfinite(draws).all():
         return Interval(math.nan, math.nan, BOOTSTRAP, seed)
     low, high = np.quantile(draws, (0.025, 0.975), method="weibull")
     wider = math.sqrt(n / (n - 1)) * (1 + (Z * Z + 1) / (4 * (n - 1)))
-    return Interval(
-        float(estimate - max(estimate - low, 0.0) * wider),
-        float(estimate + max(high - estimate, 0.0) * wider),
-        BOOTSTRAP,
-        seed,
-    )
+    mean = draws.mean()
+    return Interval(float(estimate + (low - mean) * wider), float(estimate + (high - mean) * wider), BOOTSTRAP, seed)
 
 
 def compare_pairs(before: NDArray[np.bool_], after: NDArray[np.bool_], *, margin: float) -> Comparison:
@@ -123,15 +122,16 @@ def compare_pairs(before: NDArray[np.bool_], after: NDArray[np.bool_], *, margin
     """
     n, right = len(before), int(before.sum())
     lost, won = int((before & ~after).sum()), int((after & ~before).sum())
-    counts = {"lost": lost, "won": won, "chance": mcnemar(lost, won)}
+    chance = mcnemar(lost, won)
     if right == 0:
-        return _against_nothing(-won, n, margin, Interval(math.nan, math.nan, TANGO), **counts)
+        nothing = _against_nothing(-won, n, margin, Interval(math.nan, math.nan, TANGO))
+        return replace(nothing, lost=lost, won=won, chance=chance)
     share = right / n
     bounds = paired(lost, won, n)
     drop, interval = (lost - won) / right, Interval(bounds.low / share, bounds.high / share, TANGO)
     certain = is_certain(drop, interval, margin, same=lost + won == 0)
     needed = None if certain else needed_pairs(lost, won, n, margin=margin * share)
-    return Comparison(drop, interval, margin, n, certain, needed, **counts)
+    return Comparison(drop, interval, margin, n, certain, needed, lost, won, chance)
 
 
 def compare_draws(
@@ -158,19 +158,9 @@ def compare_draws(
     return Comparison(loss / scale, interval, margin, n, certain, needed)
 
 
-def _against_nothing(
-    loss: float,
-    n: int,
-    margin: float,
-    interval: Interval,
-    *,
-    lost: int | None = None,
-    won: int | None = None,
-    chance: float | None = None,
-) -> Comparison:
+def _against_nothing(loss: float, n: int, margin: float, interval: Interval) -> Comparison:
     """A reference that scores 0 has nothing to lose, and no share of it can be told."""
-    drop = math.inf if loss > 0 else 0.0
-    return Comparison(drop, interval, margin, n, False, None, lost, won, chance)
+    return Comparison(math.inf if loss > 0 else 0.0, interval, margin, n, certain=False, needed=None)
 
 
 def is_certain(drop: float, interval: Interval, margin: float, *, same: bool) -> bool:
@@ -182,19 +172,18 @@ def is_certain(drop: float, interval: Interval, margin: float, *, same: bool) ->
 
 def needed_pairs(lost: int, won: int, n: int, *, margin: float) -> int | None:
     """How many pairs, with the same shares lost and won, would lie on one side of the margin; None: no number would."""
-    known, enough = n, None
-    sizes = np.unique(np.geomspace(n + 1, max(MOST_NEEDED, n + 1), 257).astype(np.int64))
-    while len(sizes):
+    below = n
+    sizes = np.unique(np.geomspace(n + 1, MOST_NEEDED, 257).astype(np.int64))
+    while True:
         low, high = paired_bounds(lost * (sizes / n), won * (sizes / n), sizes)
         apart = (high <= margin) | (low > margin)
         if not apart.any():
-            return None if enough is None else enough
+            return None
         first = int(apart.argmax())
-        enough, known = int(sizes[first]), int(sizes[first - 1]) if first else known
-        sizes = np.unique(np.linspace(known + 1, enough, 257).astype(np.int64))
-        if len(sizes) < 2:
-            break
-    return enough
+        below, enough = int(sizes[first - 1]) if first else below, int(sizes[first])
+        if enough - below <= 1:
+            return enough
+        sizes = np.unique(np.linspace(below + 1, enough, 257).astype(np.int64))
 
 
 def needed_samples(drop: float, interval: Interval, n: int, *, margin: float) -> int | None:

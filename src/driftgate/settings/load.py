@@ -7,7 +7,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,17 +84,21 @@ class Config:
 
     def policy(self, name: str | None, subject: str) -> Policy:
         """A policy for one subject; the defaults when no name is given. Raises ConfigError."""
+        tuned = self.settings.subjects[subject].calibration_tuned if subject in self.settings.subjects else False
         if name is None:
-            return Policy()
+            return Policy(calibration_tuned=tuned)
         if name not in self.settings.policies:
             known = tuple(self.settings.policies) or ("-",)
             raise ConfigError(message("policy-unknown", name=name, known=known))
         slugs = tuple(check.slug for check in self.chain(subject).checks)
-        return resolved(name, self.settings.policies, slugs)
+        return replace(resolved(name, self.settings.policies, slugs), calibration_tuned=tuned)
 
 
-def load(path: Path) -> Config:
-    """Read and validate a configuration. Raises ConfigError with all problems found."""
+def load(path: Path, *, for_samples: bool = False) -> Config:
+    """Read and validate a configuration. Raises ConfigError with all problems found.
+
+    `for_samples`: of the files that it names, only the samples need to be there, not yet their manifest.
+    """
     raw, lines = read_yaml(path)
     if not isinstance(raw, dict):
         raise ConfigError(message("config-not-mapping", path=str(path)))
@@ -103,10 +107,10 @@ def load(path: Path) -> Config:
     except ValidationError as error:
         found = error.errors(include_url=False)
         rest = _without(raw, found)
-        absent = () if rest is None else _files(Config(rest, path.resolve().parent, lines))
+        absent = () if rest is None else _files(Config(rest, path.resolve().parent, lines), for_samples=for_samples)
         raise ConfigError(*_by_line([*_problems(found, raw, lines), *absent])) from error
     config = Config(settings, path.resolve().parent, lines)
-    problems = [*_names(config), *_files(config), *_sources(config)]
+    problems = [*_names(config), *_files(config, for_samples=for_samples), *_sources(config)]
     if problems:
         raise ConfigError(*_by_line(problems))
     return config
@@ -129,6 +133,10 @@ def config_schema() -> Mapping[str, Any]:
         alternatives = values.pop("oneOf", None) or values.pop("anyOf", None) or []
         values.clear()
         values["anyOf"] = [*shorthand, *alternatives]
+    for section, key in (("ScoreSettings", "labels"), ("ScoreSettings", "postprocess")):
+        whole = definitions[section]["properties"][key]
+        told = {name: whole.pop(name) for name in ("description", "default", "title") if name in whole}
+        definitions[section]["properties"][key] = {"anyOf": [{"type": "string"}, whole], **told}
     definitions["OtherArtifact"]["properties"]["backend"]["not"] = {"enum": [*OURS]}
     limits = definitions["PolicySettings"]["properties"].pop("limits")
     definitions["PolicySettings"]["additionalProperties"] = limits["additionalProperties"]
@@ -297,17 +305,20 @@ def _is_link(key: str, order: Sequence[str]) -> bool:
     return reference in order and candidate in order and order.index(reference) < order.index(candidate)
 
 
-def _files(config: Config) -> Iterator[Message]:
+def _files(config: Config, *, for_samples: bool) -> Iterator[Message]:
     """Files and folders that are not there."""
     for name, subject in config.settings.subjects.items():
         at: Place = ("subjects", name)
+        for key, source in subject.samples.sources.items():
+            yield from _absent(config, (*at, "samples"), key, source)
+        if for_samples:
+            continue
         for stage, artifact in subject.artifacts.items():
             for key in artifact.files:
                 yield from _absent(config, (*at, "artifacts", stage), key, getattr(artifact, key, None))
-        for key in ("manifest", "raw", "runtime"):
-            yield from _absent(config, (*at, "samples"), key, getattr(subject.samples, key))
+        yield from _absent(config, (*at, "samples"), "manifest", subject.samples.manifest)
         if subject.score is not None:
-            yield from _absent(config, (*at, "score"), "labels", subject.score.labels)
+            yield from _absent(config, (*at, "score"), "labels", subject.score.labels.path)
         yield from _absent(config, at, "custom_ops", subject.custom_ops)
 
 

@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from driftgate.domain.facts import Facts, Problem, ToolFacts
-from driftgate.domain.investigations import Investigation, NodeError, Pair, Trial
+from driftgate.domain.investigations import Histogram, Investigation, NodeError, Pair, Trial
 from driftgate.domain.judgement import Judgement, Outcome
 from driftgate.domain.measurements import DECADES, LSBS, Alignment, Array, Measurement, Moments, Role
 from driftgate.domain.plan import Plan
@@ -115,6 +115,7 @@ class StoredInvestigation(_Stored):
     runs: int
     seconds: float
     notes: tuple[Message, ...]
+    histograms: tuple[Histogram, ...] = ()
 
 
 class StoredFacts(_Stored):
@@ -335,6 +336,7 @@ def _stored_investigation(found: Investigation, tables: _Tables) -> StoredInvest
         runs=found.runs,
         seconds=found.seconds,
         notes=found.notes,
+        histograms=found.histograms,
     )
 
 
@@ -376,6 +378,7 @@ def _restored(stored: StoredFacts, tables: _Tables, source: Path) -> Facts:
                 runs=i.runs,
                 seconds=i.seconds,
                 notes=i.notes,
+                histograms=i.histograms,
             )
             for i in stored.investigations
         ),

@@ -1,95 +1,102 @@
-"""Labels of classification: a file that gives each sample the class of each of its rows."""
+"""Labels of a data set, from whichever form they are kept in, matched with its samples."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from driftgate.errors import SampleError
-from driftgate.messages.message import message
+from driftgate.messages.message import Message, message
+from driftgate.storage.cocolabels import coco_classes, coco_objects
+from driftgate.storage.imagefolder import image_files
+from driftgate.storage.labelentries import Entries, Label
+from driftgate.storage.labeltables import csv_classes, csv_objects, npz_labels, npz_objects
 
-Label = NDArray[Any]
+Reader = Callable[[Path, Sequence[str]], Entries]
+FOLDER = "a folder of classes"
 
 
-def read_labels(path: Path, ids: Sequence[str]) -> Mapping[str, Label]:
-    """Labels by sample id, integers of shape (rows,).
+def read_labels(
+    path: Path, ids: Sequence[str], *, task: str = "classification", allow_extra: bool = False
+) -> Mapping[str, Label]:
+    """Labels by sample id, in the order of `ids`.
 
-    `.npz` holds `labels` of shape (samples,) or (samples, rows) and `ids`, or `labels` in the order of all
-    samples; `.csv` has the columns id and label. Raises SampleError: unreadable, or not matching the samples.
+    classification: int64 (rows,), from `.npz`, `.csv`, or a folder with one folder of images a class (the sorted
+    names of these folders are the classes 0, 1, …). detection: float64 (objects, 6), x, y, width, height in pixels
+    of the upright image, class, 1 where it is a crowd; from COCO `.json` (class n is the category with the n-th
+    smallest id), `.csv`, `.npz`. segmentation: int64 (height, width), regression: float64 of any shape; from `.npz`.
+
+    Raises SampleError with all problems: unreadable entries, ids that stand twice, samples without label, and
+    labels without sample unless `allow_extra`.
     """
-    readers = {".npz": _npz, ".csv": _csv}
-    reader = readers.get(path.suffix.lower())
+    readers = READERS[task]
+    reader = readers.get(FOLDER if path.is_dir() else path.suffix.lower())
     if reader is None:
         raise SampleError(message("labels-format", path=str(path), wanted=tuple(readers)))
-    labels = reader(path, ids)
-    missing = tuple(sample for sample in ids if sample not in labels)
-    if missing:
-        raise SampleError(message("labels-missing", path=str(path), samples=missing))
-    return labels
+    found = reader(path, ids)
+    problems = [*found.problems, *_unmatched(path, found, ids, allow_extra=allow_extra)]
+    if problems:
+        raise SampleError(*problems)
+    labels = dict(found.labels)
+    return {sample: labels[sample] for sample in ids}
+
+
+def class_names(path: Path) -> tuple[str, ...]:
+    """The names of the classes 0, 1, …, where the labels have names: COCO and folders. Raises SampleError."""
+    if path.is_dir():
+        return _class_folders(path)
+    return coco_classes(path) if path.suffix.lower() == ".json" else ()
 
 
 def labels_digest(path: Path) -> str:
-    """SHA-256 of the file. Raises SampleError."""
+    """SHA-256 of the file; of a folder, that of its images' paths. Raises SampleError."""
+    if path.is_dir():
+        names = sorted(file.relative_to(path).as_posix() for file in image_files(path).values())
+        return hashlib.sha256("\n".join((*_class_folders(path), "", *names)).encode()).hexdigest()
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise SampleError(message("labels-absent", path=str(path), reason=error.strerror or "")) from error
 
 
-def _npz(path: Path, ids: Sequence[str]) -> dict[str, Label]:
+def _unmatched(path: Path, found: Entries, ids: Sequence[str], *, allow_extra: bool) -> list[Message]:
+    """Ids that stand twice, and those that are on one side only; none where entries could not be read at all."""
+    given, wanted = Counter(sample for sample, _ in found.labels), {*ids}
+    kinds = {
+        "labels-twice": [sample for sample, count in given.items() if count > 1],
+        "labels-missing": [sample for sample in ids if sample not in given and sample not in found.broken],
+        "labels-extra": [] if allow_extra else [sample for sample in given if sample not in wanted],
+    }
+    return [
+        message(code, path=str(path), samples=tuple(samples), count=len(samples))
+        for code, samples in kinds.items()
+        if samples
+    ]
+
+
+def _class_folders(path: Path) -> tuple[str, ...]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            values = _array(archive, "labels")
-            named = [str(i) for i in _array(archive, "ids")] if "ids.npy" in archive.namelist() else None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        reason = error.args[0] if isinstance(error, KeyError) else error
-        raise SampleError(message("labels-garbled", path=str(path), reason=str(reason))) from error
-    if not np.issubdtype(values.dtype, np.integer) or not 1 <= values.ndim <= 2:
-        raise SampleError(message("labels-kind", path=str(path), dtype=str(values.dtype), shape=str(values.shape)))
-    names = list(ids) if named is None else named
-    if len(values) != len(names):
-        raise SampleError(message("labels-count", path=str(path), found=len(values), wanted=len(names)))
-    if len(set(names)) != len(names):
-        raise SampleError(message("labels-twice", path=str(path)))
-    return {name: np.atleast_1d(values[n]) for n, name in enumerate(names)}
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> Label:
-    with archive.open(f"{name}.npy") as stream:
-        array: Label = np.lib.format.read_array(stream, allow_pickle=False)
-        stream.read()  # the checksum is compared at the end of the member only
-    return array
-
-
-def _csv(path: Path, ids: Sequence[str]) -> dict[str, Label]:
-    labels: dict[str, Label] = {}
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            columns = tuple(rows.fieldnames or ("-",))
-            if not {"id", "label"} <= {*columns}:
-                raise SampleError(message("labels-columns", path=str(path), columns=columns))
-            for row in rows:
-                if row["id"] in labels:
-                    raise SampleError(message("labels-twice", path=str(path)))
-                labels[row["id"]] = _class(row["label"], path, rows.line_num)
+        return tuple(sorted(entry.name for entry in path.iterdir() if entry.is_dir() and entry.name[0] != "."))
     except OSError as error:
         raise SampleError(message("labels-absent", path=str(path), reason=error.strerror or "")) from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise SampleError(message("labels-garbled", path=str(path), reason=str(error))) from error
-    return labels
 
 
-def _class(written: str | None, path: Path, line: int) -> Label:
-    try:
-        return np.array([int(written or "")])
-    except ValueError as error:
-        raise SampleError(message("labels-value", path=str(path), line=line, value=written or "-")) from error
+def _folder(path: Path, ids: Sequence[str]) -> Entries:
+    classes = {name: number for number, name in enumerate(_class_folders(path))}
+    files = {sample: file.relative_to(path).parts for sample, file in image_files(path).items()}
+    loose = tuple(sample for sample, parts in files.items() if len(parts) == 1)
+    labels = [(sample, np.array([classes[parts[0]]])) for sample, parts in files.items() if len(parts) > 1]
+    problems = (message("labels-loose", path=str(path), samples=loose),) if loose else ()
+    return Entries(tuple(labels), problems, frozenset(loose))
+
+
+READERS: Mapping[str, Mapping[str, Reader]] = {
+    "classification": {".npz": npz_labels("classification"), ".csv": csv_classes, FOLDER: _folder},
+    "detection": {".json": coco_objects, ".csv": csv_objects, ".npz": npz_objects},
+    "segmentation": {".npz": npz_labels("segmentation")},
+    "regression": {".npz": npz_labels("regression")},
+}

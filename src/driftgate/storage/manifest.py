@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,18 +14,38 @@ from driftgate.domain.samples import BLOCK, Origin, SampleSet
 from driftgate.errors import SampleError
 from driftgate.messages.message import message
 from driftgate.storage.atomic import write_bytes
-from driftgate.storage.tensorfiles import TensorSource, tensors_digest
+from driftgate.transforms.geometry import Geometry
 
 SCHEMA = "driftgate.samples"
 
+#: Size in bytes and time of change in nanoseconds of a file.
+Stamp = tuple[int, int]
+
+
+class ManifestGeometry(BaseModel):
+    """Where an image lies in the network's input, in whole pixels: its own upright size, its size there, and the
+    place of its top left corner, which is negative where a part is cut off."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    width: int
+    height: int
+    resized_width: int
+    resized_height: int
+    left: int
+    top: int
+
 
 class ManifestSample(BaseModel):
-    """One sample: its id and the SHA-256 of its tensors (names, types, shapes, values)."""
+    """One sample: its id and the SHA-256 of its tensors (names, types, shapes, values); and size in bytes and time of
+    change in nanoseconds of its files, by which those that nobody touched are not read again."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     digest: str
+    geometry: ManifestGeometry | None = None
+    files: dict[str, Stamp] | None = None
 
 
 class Manifest(BaseModel):
@@ -37,6 +58,8 @@ class Manifest(BaseModel):
     name: str
     origin: Origin = Origin.REAL
     block: int = BLOCK
+    decoder: str | None = None
+    preprocess: dict[str, Any] | None = None
     samples: tuple[ManifestSample, ...]
 
     @model_validator(mode="after")
@@ -51,8 +74,24 @@ class Manifest(BaseModel):
         return self
 
 
-def read_manifest(path: Path) -> SampleSet:
-    """The samples a manifest lists. Raises SampleError."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a manifest says of a data set.
+
+    `geometry` is that of the samples made of images, `preprocess` the declaration that made them and `decoder`
+    what decoded them. `files` are the stamps of each sample's files by their path from the manifest's folder;
+    empty where a manifest tells none.
+    """
+
+    samples: SampleSet
+    geometry: Mapping[str, Geometry] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, Stamp]] = field(default_factory=dict)
+    preprocess: Mapping[str, Any] | None = None
+    decoder: str | None = None
+
+
+def read_listing(path: Path) -> Listing:
+    """What a manifest says. Raises SampleError."""
     try:
         raw = json.loads(path.read_bytes())
     except OSError as error:
@@ -70,32 +109,68 @@ def read_manifest(path: Path) -> SampleSet:
         raise SampleError(
             message("manifest-invalid", path=str(path), where=where or path.name, reason=reason)
         ) from error
-    return SampleSet(
-        name=manifest.name,
-        ids=tuple(sample.id for sample in manifest.samples),
-        digests=tuple(sample.digest for sample in manifest.samples),
-        origin=manifest.origin,
-        block=manifest.block,
+    return Listing(
+        samples=SampleSet(
+            name=manifest.name,
+            ids=tuple(sample.id for sample in manifest.samples),
+            digests=tuple(sample.digest for sample in manifest.samples),
+            origin=manifest.origin,
+            block=manifest.block,
+        ),
+        geometry={s.id: Geometry(**s.geometry.model_dump()) for s in manifest.samples if s.geometry is not None},
+        files={sample.id: sample.files for sample in manifest.samples if sample.files},
+        preprocess=manifest.preprocess,
+        decoder=manifest.decoder,
     )
 
 
-def write_manifest(path: Path, samples: SampleSet) -> None:
+def read_manifest(path: Path) -> SampleSet:
+    """The samples a manifest lists. Raises SampleError."""
+    return read_listing(path).samples
+
+
+def write_manifest(path: Path, listing: Listing) -> None:
     """Write a manifest, whole or not at all. Raises StorageError."""
+    samples = listing.samples
     document = {
         "schema": SCHEMA,
         "version": 1,
         "name": samples.name,
         "origin": samples.origin.value,
         "block": samples.block,
-        "samples": [{"id": i, "digest": d} for i, d in zip(samples.ids, samples.digests, strict=True)],
+        **({"decoder": listing.decoder} if listing.decoder is not None else {}),
+        **({"preprocess": listing.preprocess} if listing.preprocess is not None else {}),
+        "samples": [
+            {"id": sample, "digest": digest, **_more(listing, sample)}
+            for sample, digest in zip(samples.ids, samples.digests, strict=True)
+        ],
     }
-    write_bytes(path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
+    write_bytes(path, (_lines(document) + "\n").encode())
 
 
-def digests(source: TensorSource) -> Iterator[tuple[str, str]]:
-    """Read every sample once: its id and the digest of its tensors."""
-    for sample in source.ids:
-        yield sample, tensors_digest(source.read(sample))
+def _more(listing: Listing, sample: str) -> Mapping[str, object]:
+    geometry, files = listing.geometry.get(sample), listing.files.get(sample)
+    return {
+        **({"geometry": asdict(geometry)} if geometry is not None else {}),
+        **({"files": files} if files else {}),
+    }
+
+
+def _lines(document: Mapping[str, object]) -> str:
+    """JSON with a line for each sample, so that a changed sample is one changed line."""
+    parts = [f" {json.dumps(key)}: {_part(value)}" for key, value in document.items()]
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def _part(value: object) -> str:
+    def dumped(part: object) -> str:
+        return json.dumps(part, ensure_ascii=False)
+
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(f"  {dumped(entry)}" for entry in value) + "\n ]"
+    if isinstance(value, Mapping):
+        return "{\n" + ",\n".join(f"  {dumped(key)}: {dumped(entry)}" for key, entry in value.items()) + "\n }"
+    return dumped(value)
 
 
 def manifest_schema() -> Mapping[str, Any]:

@@ -76,7 +76,8 @@ def _fresh(tensor: Tensor) -> Tensor:
     return np.array(tensor, dtype=tensor.dtype.newbyteorder("="), order="C", copy=True)
 
 
-def _unknown(path: Path, sample_id: str, ids: tuple[str, ...]) -> SampleError:
+def sample_unknown(path: Path, sample_id: str, ids: tuple[str, ...]) -> SampleError:
+    """What is said of a sample that a source does not have."""
     return SampleError(message("sample-unknown", sample=sample_id, path=str(path), count=len(ids), ids=ids))
 
 
@@ -212,7 +213,7 @@ class StackedFile:
 
     def _position(self, sample_id: str) -> int:
         if sample_id not in self._positions:
-            raise _unknown(self._path, sample_id, self._ids)
+            raise sample_unknown(self._path, sample_id, self._ids)
         return self._positions[sample_id]
 
     def _array(self, header: _Header) -> Tensor:
@@ -260,7 +261,7 @@ class SampleFolder:
     def files(self, sample_id: str) -> tuple[Path, ...]:
         """A sample's own files, sorted."""
         if sample_id not in self._samples:
-            raise _unknown(self._path, sample_id, self._ids)
+            raise sample_unknown(self._path, sample_id, self._ids)
         return self._samples[sample_id]
 
 
@@ -290,7 +291,7 @@ def _visible(paths: Iterable[Path]) -> list[Path]:
     return sorted(path for path in paths if not path.name.startswith("."))
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
     """Whether a file's name is UTF-8; what is not comes as lone surrogates, which no document can hold."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
@@ -300,7 +301,7 @@ def _open_folder(path: Path) -> SampleFolder:
         entries = _visible(path.iterdir())
     except OSError as error:
         raise SampleError(message("tensors-unreadable", path=str(path), reason=error.strerror or str(error))) from error
-    foreign = tuple(ascii(entry.name) for entry in entries if not _is_text(entry.name))
+    foreign = tuple(ascii(entry.name) for entry in entries if not is_text(entry.name))
     if foreign:
         raise SampleError(message("samples-names", path=str(path), names=foreign))
     files = {entry.stem: (entry,) for entry in entries if entry.suffix == ".npz" and entry.is_file()}

@@ -1,4 +1,4 @@
-"""Makes MTCNN's ONet from the file mtcnn.py beside this one, without its package and what that imports."""
+"""Makes MTCNN's networks from the file mtcnn.py beside this one, without its package and what that imports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,19 @@ PACKAGE = "facenet_models"
 
 
 def load(folder: Path | None = None) -> torch.nn.Module:
-    """The network without weights; `folder` holds mtcnn.py."""
-    for name in (PACKAGE, f"{PACKAGE}.utils", f"{PACKAGE}.utils.detect_face"):
-        sys.modules[name] = ModuleType(name)
+    """ONet without weights; `folder` holds mtcnn.py."""
+    return network("ONet", folder)
+
+
+def load_rnet() -> torch.nn.Module:
+    """RNet without weights."""
+    return network("RNet")
+
+
+def network(name: str, folder: Path | None = None) -> torch.nn.Module:
+    """One of the networks, without weights."""
+    for package in (PACKAGE, f"{PACKAGE}.utils", f"{PACKAGE}.utils.detect_face"):
+        sys.modules[package] = ModuleType(package)
     for unused in ("detect_face", "extract_face"):
         setattr(sys.modules[f"{PACKAGE}.utils.detect_face"], unused, None)
     source = (folder or Path(__file__).parent) / "mtcnn.py"
@@ -24,4 +34,4 @@ def load(folder: Path | None = None) -> torch.nn.Module:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.ONet(pretrained=False)
+    return getattr(module, name)(pretrained=False)

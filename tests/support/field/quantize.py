@@ -52,7 +52,7 @@ def calibrate(source: Path, target: Path, feeds: Iterable[Feeds], *, weight_bits
     quantize_static(
         str(prepared),
         str(target),
-        _Reader(feeds),
+        Reader(feeds),
         quant_format=QuantFormat.QDQ,
         per_channel=True,
         reduce_range=weight_bits == 7,
@@ -64,7 +64,7 @@ def calibrate(source: Path, target: Path, feeds: Iterable[Feeds], *, weight_bits
     return target
 
 
-class _Reader(CalibrationDataReader):  # type: ignore[misc]
+class Reader(CalibrationDataReader):  # type: ignore[misc]
     """Feeds in the form that the calibration asks for."""
 
     def __init__(self, feeds: Iterable[Feeds]) -> None:

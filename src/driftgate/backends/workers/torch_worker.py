@@ -10,12 +10,13 @@ import importlib
 import inspect
 import pickle
 import sys
+import weakref
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple  # noqa: UP035
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # python -I and PYTHONSAFEPATH leave it out
 
-from worker_protocol import Failure, Infer, reason, serve  # type: ignore[import-not-found]
+from worker_protocol import Failure, Infer, Trace, reason, serve  # type: ignore[import-not-found]
 
 SEED = 0
 UNNAMED_OUTPUT = "output"
@@ -32,7 +33,7 @@ Inputs = List[Dict[str, Any]]  # noqa: UP006
 Recorded = Dict[str, List[List[Tuple[str, Any]]]]  # noqa: UP006
 
 
-def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[str, Any], Infer]:
+def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[str, Any], Infer, Trace]:
     """Load a module in eval mode, on its device, with everything off that makes numbers vary."""
     torch = importlib.import_module("torch")
     settle(torch, request)
@@ -50,16 +51,19 @@ def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[st
         "provider": f"{device} {name}".strip(),
         "level": "torchscript" if scripted else "eager",
         "threads": torch.get_num_threads(),
+        "modules": [] if scripted else [[name, type(inner).__name__] for name, inner in named_modules(module)],
     }
+
+    def run(feeds: dict[str, Any]) -> Value:
+        given = {key: torch.from_numpy(feed).to(device) for key, feed in feeds.items()}
+        torch.manual_seed(SEED)
+        with torch.no_grad():
+            return call(module, inputs, given)
 
     def infer(feeds: dict[str, Any]) -> Mapping[str, Any]:
         for calls in recorded.values():
             calls.clear()
-        given = {key: torch.from_numpy(feed).to(device) for key, feed in feeds.items()}
-        torch.manual_seed(SEED)
-        with torch.no_grad():
-            result = call(module, inputs, given)
-            tensors = [*flat(torch, result, "")]
+        tensors = [*flat(torch, run(feeds), "")]
         silent = [name for name, calls in recorded.items() if not calls]
         if silent:
             raise Failure("tool", "torch-tap-silent", taps=silent)
@@ -71,7 +75,10 @@ def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[st
             outputs[key] = array
         return outputs
 
-    return answer, infer
+    def trace(feeds: dict[str, Any]) -> list[dict[str, Any]]:
+        return traced(torch, module, lambda: run(feeds))
+
+    return answer, infer, trace
 
 
 def settle(torch: Torch, request: Mapping[str, Any]) -> None:
@@ -172,19 +179,25 @@ def call(module: Module, inputs: Inputs, given: Mapping[str, Any]) -> Value:
 
 
 def flat(torch: Torch, value: Value, prefix: str) -> Iterator[tuple[str, Any]]:
-    """The tensors of a result as numpy arrays: `output`, `output.0`, or the keys of a dict, nested with dots."""
+    """The tensors of a result as numpy arrays, by the names of `leaves`."""
+    for name, tensor in leaves(torch, value, prefix):
+        yield name, array_of(torch, tensor)
+
+
+def leaves(torch: Torch, value: Value, prefix: str) -> Iterator[tuple[str, Any]]:
+    """The tensors of a result: `output`, `output.0`, or the keys of a dict, nested with dots."""
     if dataclasses.is_dataclass(value) and not isinstance(value, Mapping):
         value = vars(value)
     if isinstance(value, torch.Tensor):
-        yield prefix or UNNAMED_OUTPUT, array_of(torch, value)
+        yield prefix or UNNAMED_OUTPUT, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from flat(torch, item, f"{prefix}.{key}" if prefix else str(key))
+            yield from leaves(torch, item, f"{prefix}.{key}" if prefix else str(key))
     elif isinstance(value, (tuple, list)):
         for position, item in enumerate(value):
-            yield from flat(torch, item, f"{prefix or UNNAMED_OUTPUT}.{position}")
+            yield from leaves(torch, item, f"{prefix or UNNAMED_OUTPUT}.{position}")
     elif isinstance(value, (bool, int, float)):
-        yield prefix or UNNAMED_OUTPUT, array_of(torch, torch.tensor(value))
+        yield prefix or UNNAMED_OUTPUT, torch.tensor(value)
     elif value is not None:
         raise Failure("tool", "torch-output-type", output=prefix or UNNAMED_OUTPUT, found=type(value).__name__)
 
@@ -222,6 +235,62 @@ def tap(torch: Torch, module: Module, names: Sequence[str]) -> Recorded:
     for name in recorded:
         modules[name].register_forward_hook(hook(name))
     return recorded
+
+
+def named_modules(module: Module) -> list[tuple[str, Module]]:
+    """All modules inside; one that is there under several names has its first."""
+    return [(name, inner) for name, inner in module.named_modules() if name]
+
+
+class Journal:
+    """Which floating tensors one run gives, in order, named as taps and outputs are; not the tensors themselves.
+
+    A module that hands on what another returned, unchanged, has the `same` tensor.
+    """
+
+    def __init__(self, torch: Torch) -> None:
+        self._torch = torch
+        self._counts: dict[str, int] = {}
+        self._known: dict[int, tuple[Any, int, str]] = {}
+        self.calls: list[dict[str, Any]] = []
+
+    def returned(self, module: str, result: Value) -> None:
+        """A module, or the network itself under the name "", returned something; what cannot be tapped is left out."""
+        self._counts[module] = self._counts.get(module, 0) + 1
+        prefix = module if self._counts[module] == 1 else f"{module}@{self._counts[module]}"
+        try:
+            found = [*leaves(self._torch, result, prefix)]
+        except Failure:
+            return
+        for name, tensor in found:
+            if tensor.is_floating_point():
+                call = {"tensor": name, "module": module, "size": tensor.numel(), "same": self._same(name, tensor)}
+                self.calls.append(call)
+
+    def _same(self, name: str, tensor: Value) -> str:
+        """The first name of this very tensor with these very numbers, or nothing."""
+        alive, version, first = self._known.get(id(tensor), (lambda: None, 0, ""))
+        if alive() is tensor and version == tensor._version:
+            return first
+        self._known[id(tensor)] = (weakref.ref(tensor), tensor._version, name)
+        return ""
+
+
+def traced(torch: Torch, module: Module, run: Callable[[], Value]) -> list[dict[str, Any]]:
+    """What modules and network return in one run."""
+    journal = Journal(torch)
+
+    def hook(name: str) -> Callable[[Any, Any, Any], None]:
+        return lambda _module, _arguments, result: journal.returned(name, result)
+
+    handles = [inner.register_forward_hook(hook(name)) for name, inner in named_modules(module)]
+    try:
+        result = run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    journal.returned("", result)
+    return journal.calls
 
 
 if __name__ == "__main__":

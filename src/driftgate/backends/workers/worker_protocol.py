@@ -12,7 +12,7 @@ import platform
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, Sequence, TextIO, Tuple  # noqa: UP035
+from typing import Any, Callable, Dict, List, Mapping, Sequence, TextIO, Tuple  # noqa: UP035
 
 PROTOCOL = 1
 TAIL_LINES = 20
@@ -21,8 +21,11 @@ FOLDER = Path(__file__).resolve().parent
 
 #: A function from feeds to outputs, all of them numpy arrays.
 Infer = Callable[[Dict[str, Any]], Mapping[str, Any]]  # noqa: UP006
-#: A function from a request and the names of taps to the answer to `open` and what answers `infer`.
-Open = Callable[[Dict[str, Any], Sequence[str]], Tuple[Dict[str, Any], Infer]]  # noqa: UP006
+#: A function from feeds to what one run calls, in order: {"tensor", "module", "size", "same"}.
+Trace = Callable[[Dict[str, Any]], List[Dict[str, Any]]]  # noqa: UP006
+#: A function from a request and the names of taps to the answer to `open`, what answers `infer`, and, where
+#: the answer has "modules", what answers `trace`.
+Open = Callable[[Dict[str, Any], Sequence[str]], Tuple[Any, ...]]  # noqa: UP006
 
 
 class Failure(Exception):
@@ -59,12 +62,14 @@ def serve(packages: Sequence[str], open_artifact: Open) -> int:
             _say(answers, {"protocol": PROTOCOL, "error": missing.report})
             return 1
     _say(answers, {"protocol": PROTOCOL, "versions": versions})
-    infer = None
+    infer = trace = None
     for line in commands:
         command = json.loads(line)
         try:
             if command["do"] == "open":
-                answer, infer = open_artifact(command["request"], command["taps"])
+                answer, infer, trace = (*open_artifact(command["request"], command["taps"]), None)[:3]
+            elif command["do"] == "trace":
+                answer = _trace(trace, command)
             else:
                 answer = _infer(infer, command)
             _say(answers, {"number": command["number"], "ok": answer})
@@ -89,14 +94,25 @@ def _with_tail(failure: Failure) -> dict[str, Any]:
     return {**failure.report, "params": {**failure.params, "tail": "\n".join(lines)}}
 
 
+def _feeds(command: Mapping[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    return {name: np.load(FOLDER / file, allow_pickle=False) for name, file in command["feeds"].items()}
+
+
+def _trace(trace: Trace | None, command: Mapping[str, Any]) -> dict[str, Any]:
+    if trace is None:
+        raise Failure("tool", "worker-raised", doing="trace", reason="nothing is open that can be traced")
+    return {"calls": trace(_feeds(command))}
+
+
 def _infer(infer: Infer | None, command: Mapping[str, Any]) -> dict[str, Any]:
     import numpy as np
 
     if infer is None:
         raise Failure("tool", "worker-raised", doing="infer", reason="nothing is open")
-    feeds = {name: np.load(FOLDER / file, allow_pickle=False) for name, file in command["feeds"].items()}
     files = {}
-    for position, (name, array) in enumerate(infer(feeds).items()):
+    for position, (name, array) in enumerate(infer(_feeds(command)).items()):
         files[name] = f"out-{position}.npy"
         np.save(FOLDER / files[name], array, allow_pickle=False)
     return {"outputs": files}

@@ -99,7 +99,7 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
         lines=tuple(_line(verdict, judgement, facts) for verdict in broken[:SHOWN]),
         metrics=_metrics(concerned, facts),
         notes=(*more, *optional, *check.notes),
-        next=tuple(findings) if found is not None else (message("not-investigated"),),
+        next=(*findings, *judgement.advice, *(() if found is not None else (message("not-investigated"),))),
         bars=error_bars(target, broken[0].output if broken else None, facts),
         nodes=found,
     )

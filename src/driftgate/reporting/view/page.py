@@ -27,7 +27,7 @@ from driftgate.reporting.view.runs import (
     notes,
     run_lines,
 )
-from driftgate.reporting.view.scores import ScoreLine, ScoreTable, score_lines, score_table
+from driftgate.reporting.view.scores import Losses, ScoreLine, ScoreTable, losses, score_lines, score_table
 from driftgate.reporting.view.table import Row, first_failure, headline, overall, rows, worst_first
 
 
@@ -52,6 +52,8 @@ class Subject:
     environments: tuple[EnvironmentLine, ...]
     notes: tuple[Note, ...]
     plan: str
+    losses: Losses
+    advice: tuple[Message, ...] = ()
     investigated: tuple[tuple[str, Nodes], ...] = ()
     left_out: int = 0
 
@@ -101,6 +103,8 @@ def subject(judgement: Judgement, facts: Facts | None) -> Subject:
         environments=environment_lines(facts) if facts is not None else (),
         notes=notes(judgement, facts),
         plan=judgement.plan,
+        losses=losses(judgement),
+        advice=judgement.advice,
         investigated=_investigated(judgement, facts),
     )
 

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from driftgate.domain.judgement import Score
+from driftgate.domain.judgement import Judgement, Score, SegmentLoss
 from driftgate.messages.message import Message, message
 from driftgate.reporting.view.bars import score_bars
+
+
+FLIPS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,65 @@ def score_table(scores: Sequence[Score]) -> ScoreTable:
     """All scores of all stages."""
     names = tuple(dict.fromkeys(score.name for score in scores))
     stages = dict.fromkeys(score.stage for score in scores)
-    texts = {(score.stage, score.name): score.text for score in scores}
+    texts = {(score.stage, score.name): _with_interval(score) for score in scores}
     lines = tuple((stage, tuple(texts.get((stage, name), "") for name in names)) for stage in stages)
     return ScoreTable(names, lines)
+
+
+@dataclass(frozen=True, slots=True)
+class FlipLine:
+    """An item that the last stage decides in another way than the first; `calls` and `margins` go by stage."""
+
+    sample: str
+    item: str
+    calls: tuple[str, ...]
+    margins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What each segment costs, and the items whose decision changed."""
+
+    segments: tuple[Message, ...]
+    stages: tuple[str, ...]
+    flips: tuple[FlipLine, ...]
+    told: Message | None
+
+
+def losses(judgement: Judgement) -> Losses:
+    """The waterfall of the scores by segment, and the worst flips."""
+    segments = tuple(_segment(loss) for loss in judgement.losses if loss.loss or loss.eroded)
+    shown = judgement.flips[:FLIPS]
+    told = message("flips-told", count=judgement.flip_count, shown=len(shown)) if judgement.flip_count else None
+    return Losses(
+        segments=segments,
+        stages=tuple(stage for stage, _ in shown[0].margins) if shown else (),
+        flips=tuple(
+            FlipLine(
+                flip.sample,
+                f"{flip.kind} {flip.item}",
+                flip.calls,
+                tuple(f"{margin:.3g}" for _, margin in flip.margins),
+            )
+            for flip in shown
+        ),
+        told=told,
+    )
+
+
+def _segment(loss: SegmentLoss) -> Message:
+    common = {"score": loss.score, "reference": loss.reference, "candidate": loss.candidate, "loss": f"{loss.loss:.4g}"}
+    if loss.eroded is None:
+        return message("loss-segment", segment=loss.segment, **common)
+    return message(
+        "loss-segment-eroded", segment=loss.segment, share=f"{round(100 * loss.eroded, 1) + 0.0:g}", **common
+    )
+
+
+def _with_interval(score: Score) -> str:
+    if score.interval is None:
+        return score.text
+    return f"{score.text} ({score.interval.low:.4g} … {score.interval.high:.4g})"
 
 
 def _parts(scores: Sequence[Score]) -> tuple[Message, ...]:
