@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from sklearn.metrics import accuracy_score  # type: ignore[import-untyped,unused-ignore]
 
 from driftgate.domain.judgement import Policy, Uncertainty
 from driftgate.judgement.judge import judge
@@ -165,3 +166,20 @@ def test_settings_that_cannot_be_meant_are_told(labelled: Path, score: dict[str,
     answer = call("check", "-c", str(labelled / "driftgate.yaml"), "--out", str(labelled / "out"))
     assert answer.code == 2
     assert said in " ".join((answer.out + answer.err).split())
+
+
+@pytest.mark.parametrize(
+    ("fault", "board"),
+    [(None, 356), ("board-padding", 275), ("board-channels", 78), ("board-scale", 356)],
+)
+def test_the_demos_scores_are_those_of_scikit_learn(tmp_path: Path, fault: str | None, board: int) -> None:
+    call("demo", "--out", str(tmp_path), *(("--fault", fault) if fault else ()))
+    results = read_results(tmp_path)
+    (judgement,), (facts,) = results.judgements or (), results.facts
+    for records in facts.scores:
+        theirs = accuracy_score(records.column("label"), records.column("predicted"), normalize=False)
+        ours = next(score for score in judgement.scores if score.stage == records.stage)
+        assert (ours.text, ours.value) == (f"{int(theirs)}/360", theirs / 360)
+    scores = {score.stage: score.text for score in judgement.scores}
+    assert scores.pop("hbm") == f"{board}/360"
+    assert set(scores.values()) == {"356/360"}
