@@ -67,7 +67,7 @@ def _divergence(link: str, node: NodeError) -> Divergence:
         region=node.region,
         how=node.pair.how,
         certainty=node.pair.certainty,
-        cause="total" if node.own is None else "clipped" if node.excess <= EXCESS_LIMIT else "excess",
+        cause="total" if node.own is None else "clipped" if node.clipped > CLIPPED_LIMIT else "excess",
         excess=None if node.own is None else node.excess,
         own_sqnr=None if node.own is None else _decibel(node.own),
         total_sqnr=_decibel(node.total),
