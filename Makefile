@@ -9,6 +9,7 @@ export PIP_NO_INPUT := 1
 
 BIN := .venv/bin
 FIELD := .cache/field-venv
+BENCH := .cache/bench-venv
 PACKAGE := .venv/package.stamp
 TOOLS := .venv/tools.stamp
 
@@ -49,8 +50,9 @@ packaging: $(TOOLS)
 act: .venv/act.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) tests/act
 
-bench: $(TOOLS)
+bench: $(TOOLS) $(BENCH)/bench.stamp
 	$(BIN)/python bench/action_overhead.py
+	PYTHONPATH=tests $(BENCH)/bin/python bench/localisation.py
 
 dist: .venv/dist.stamp
 	rm -rf dist
@@ -88,6 +90,11 @@ $(TOOLS): $(PACKAGE)
 
 .venv/dist.stamp: $(PACKAGE)
 	$(BIN)/python -m pip install --quiet 'build==1.*'
+	touch $@
+
+$(BENCH)/bench.stamp: pyproject.toml bench/requirements.txt
+	$(PYTHON) -m venv --clear $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --editable . --requirement bench/requirements.txt
 	touch $@
 
 $(FIELD)/field.stamp: pyproject.toml tests/field/requirements.txt

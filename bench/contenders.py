@@ -7,7 +7,6 @@ start of Python and the import of libraries; `peak` is that of the whole process
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -17,6 +16,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from support.field.peak import most_bytes
 
 Array = NDArray[np.float32]
 Samples = list[dict[str, Array]]
@@ -35,11 +36,11 @@ def driftgate(a: Path, b: Path, samples: Samples, memory: int = MEMORY) -> dict[
     from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
     from driftgate.localisation.investigate import investigate
     from driftgate.localisation.subject import read_subject
-    from driftgate.numerics import moments, sketches
+    from driftgate.numerics import moments, single, sketches
     from driftgate.sessions import Artifact
 
     spent = _Spent()
-    spent.watch(moments, "by_channel", "driftgate.localisation.survey", "driftgate.localisation.measuring")
+    spent.watch(single, "quick_by_channel", "driftgate.localisation.survey", "driftgate.localisation.nodeerrors")
     spent.watch(moments, "fold", "driftgate.localisation.nodeerrors")
     spent.watch(sketches, "sketch", "driftgate.localisation.sketching")
 
@@ -102,13 +103,18 @@ def polygraphy(a: Path, b: Path, samples: Samples) -> dict[str, Any]:
     def work() -> dict[str, Any]:
         runners = [
             OnnxrtRunner(
-                _session(graphs.BytesFromOnnx(graphs.ModifyOutputs(str(path), outputs=constants.MARK_ALL))), name=path.stem
+                _session(
+                    graphs.BytesFromOnnx(
+                        graphs.ModifyOutputs(graphs.OnnxFromPath(str(path)), outputs=constants.MARK_ALL)
+                    )
+                ),
+                name=path.stem,
             )
             for path in (a, b)
         ]
         results = Comparator.run(runners, data_loader=samples)
         compared = Comparator.compare_accuracy(results, compare_func=CompareFunc.simple(atol=1e-4, fail_fast=False))
-        return {"compared": len(next(iter(compared.values()))[0])}
+        return {"compared": len(compared.output_names())}
 
     return timed(work)
 
@@ -166,14 +172,10 @@ def qdq_loss_debug(a: Path, b: Path, samples: Samples) -> dict[str, Any]:
 
 def timed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What the work tells, its seconds, and the memory of the process before and at most, in bytes."""
-    before = _peak()
+    before = most_bytes()
     started = time.perf_counter()
     told = work()
-    return {**told, "seconds": time.perf_counter() - started, "start": before, "peak": _peak()}
-
-
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1 << 10)
+    return {**told, "seconds": time.perf_counter() - started, "start": before, "peak": most_bytes()}
 
 
 CONTENDERS: dict[str, Callable[..., dict[str, Any]]] = {

@@ -233,7 +233,8 @@ def _relative(file: object, workspace: Path) -> str | None:
 
 
 def _arguments(inputs: Inputs) -> Iterable[str]:
-    yield from ("check", "--config", inputs.config, "--out", str(inputs.out))
+    # The folder is uploaded: no part of a model leaves the runner that way.
+    yield from ("check", "--config", inputs.config, "--out", str(inputs.out), "--no-repro")
     for name, value in (("subject", inputs.subject), ("policy", inputs.policy), ("profile", inputs.profile)):
         if value is not None:
             yield from (f"--{name}", value)

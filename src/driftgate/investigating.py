@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.registry import backend
@@ -12,35 +13,67 @@ from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Judgement, Outcome
 from driftgate.errors import DriftgateError
+from driftgate.judgement.nodes import diverges, first_divergence
+from driftgate.localisation.histograms import histograms
 from driftgate.localisation.investigate import DEFAULT_MEMORY, investigate
+from driftgate.localisation.repro import write_repro
 from driftgate.localisation.subject import Subject, read_subject
+from driftgate.messages.message import message
 from driftgate.numerics.outputs import plan_feeds
 from driftgate.plan import Job
 from driftgate.sessions import Artifact, Tensor
 
 SAMPLES = 4
+HISTOGRAMS = 5  # diverging nodes whose values are counted
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much an investigation may take: samples that are run, bytes of tapped tensors that are held."""
+    """How much an investigation may take: samples that are run, bytes of tapped tensors that are held; and whether
+    a part of the model, weights and all, may be written as a repro."""
 
     samples: int = SAMPLES
     memory: int = DEFAULT_MEMORY
+    repro: bool = True
 
 
 Progress = Callable[[int, int], None]
 
 
-def with_investigation(
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """An investigation with the two sides it was made on, from which a repro can be cut."""
+
+    found: Investigation
+    sides: tuple[Subject, Subject] | None
+    samples: tuple[str, ...]
+
+    def write_repro(self, folder: Path) -> Investigation:
+        """Write the smallest part around the first diverging node; what cannot be written is a note."""
+        node = first_divergence(self.found.nodes)
+        if node is None or node.own is None or self.sides is None:
+            return self.found
+        try:
+            made = write_repro(folder, *self.sides, self.found, node, self.samples[0])
+            note = message("repro-written", folder=folder.name, error=made.error)
+        except DriftgateError as error:
+            note = message("repro-not-written", reason=str(error).splitlines()[0])
+        return replace(self.found, notes=(*self.found.notes, note))
+
+
+def inquire(
     job: Job, facts: Facts, judgement: Judgement, effort: Effort, *, progress: Progress | None = None
-) -> Facts:
-    """The facts with what was found on the first failing link; unchanged where no failing link can be tapped."""
+) -> Inquiry | None:
+    """What is found on the first failing link that can be tapped; None where no failing link can."""
     link = first_tappable(job, judgement)
     if link is None:
-        return facts
-    found = look_into(job, link, worst_samples(facts, judgement, link, effort.samples), effort, progress=progress)
-    return replace(facts, investigations=(*(i for i in facts.investigations if i.link != link.name), found))
+        return None
+    return look_into(job, link, worst_samples(facts, judgement, link, effort.samples), effort, progress=progress)
+
+
+def with_found(facts: Facts, found: Investigation) -> Facts:
+    """The facts with one link's investigation, in place of an older one."""
+    return replace(facts, investigations=(*(i for i in facts.investigations if i.link != found.link), found))
 
 
 def first_tappable(job: Job, judgement: Judgement) -> Link | None:
@@ -73,11 +106,11 @@ def worst_samples(facts: Facts, judgement: Judgement, link: Link, count: int) ->
 
 def look_into(
     job: Job, link: Link, samples: tuple[str, ...], effort: Effort, *, progress: Progress | None = None
-) -> Investigation:
+) -> Inquiry:
     """Investigate one link; what goes wrong is a note of the investigation, never the end of the check."""
     try:
-        a, b = _side(job, link.reference), _side(job, link.candidate)
-        return investigate(
+        a, b = _side(job, link.reference, samples[0]), _side(job, link.candidate, samples[0])
+        found = investigate(
             link.name,
             a,
             b,
@@ -86,22 +119,31 @@ def look_into(
             memory=effort.memory,
             progress=progress,
         )
+        flagged = [node for node in found.nodes if diverges(node)][:HISTOGRAMS]
+        spread = histograms(a, b, flagged, samples, memory=effort.memory) if flagged else ()
+        return Inquiry(replace(found, histograms=spread), (a, b), samples)
     except DriftgateError as error:
-        return Investigation(link.name, notes=error.problems)
+        return Inquiry(Investigation(link.name, notes=error.problems), None, samples)
 
 
-def _onnx_side(job: Job, artifact: Artifact) -> Subject:
+def _onnx_side(job: Job, artifact: Artifact, sample: str) -> Subject:
     runs_it = OnnxRuntimeBackend()
     return read_subject(artifact.stage, artifact, runs_it, runs_it, _feeder(job, artifact))
 
 
+def _module_side(job: Job, artifact: Artifact, sample: str) -> Subject:
+    return read_subject(
+        artifact.stage, artifact, backend(artifact.backend), None, _feeder(job, artifact), sample=sample
+    )
+
+
 #: What can be tapped, by backend.
-SIDES: Mapping[str, Callable[[Job, Artifact], Subject]] = {"onnxruntime": _onnx_side}
+SIDES: Mapping[str, Callable[[Job, Artifact, str], Subject]] = {"onnxruntime": _onnx_side, "torch": _module_side}
 
 
-def _side(job: Job, stage: str) -> Subject:
+def _side(job: Job, stage: str, sample: str) -> Subject:
     artifact = next(artifact for artifact in job.artifacts if artifact.stage == stage)
-    return SIDES[artifact.backend](job, artifact)
+    return SIDES[artifact.backend](job, artifact, sample)
 
 
 def _feeder(job: Job, artifact: Artifact) -> Callable[[str], dict[str, Tensor]]:
@@ -122,11 +164,9 @@ def _feeder(job: Job, artifact: Artifact) -> Callable[[str], dict[str, Tensor]]:
 
 def _outputs(job: Job, link: Link, a: Subject, b: Subject) -> dict[str, str]:
     """The reference's outputs and the candidate's, by the names and the map of the settings."""
-    ends_a = a.graph.outputs if a.graph is not None else ()
-    ends_b = b.graph.outputs if b.graph is not None else ()
     common = {alias: name for name, aliases in job.outputs.names.items() for alias in (*aliases, name)}
-    by_common = {common.get(name, name): name for name in ends_b}
-    found = {name: by_common[common.get(name, name)] for name in ends_a if common.get(name, name) in by_common}
-    if not found and len(ends_a) == len(ends_b) == 1:
-        return {ends_a[0]: ends_b[0]}
+    by_common = {common.get(name, name): name for name in b.outputs}
+    found = {name: by_common[common.get(name, name)] for name in a.outputs if common.get(name, name) in by_common}
+    if not found and len(a.outputs) == len(b.outputs) == 1:
+        return {a.outputs[0]: b.outputs[0]}
     return found

@@ -56,6 +56,8 @@ def float_trials(network: Network, folder: Path, wanted: int) -> Score:
         planter = planted(Bed.of(fold, grounds[-1].shapes), FLOAT, SEED + 2)
         folds = fold_faults(network.model, SEED)
         faults.append(fault for pair in zip_longest(folds, planter) for fault in pair if fault is not None)
+    for ground in grounds:
+        assert first_divergence(ground.investigated(ground.candidate).nodes) is None, f"{ground.folder.name} is healthy"
     shares = [len(part) for part in np.array_split(np.arange(wanted), len(grounds))]
     scores = [tried(ground, fault, share) for ground, fault, share in zip(grounds, faults, shares, strict=True)]
     return Score(
@@ -69,7 +71,7 @@ def quantised_trials(network: Network, folder: Path, wanted: int) -> Score:
     """Against the network calibrated on the samples it is looked at with."""
     candidate = quantised(network, folder)
     ground = Ground.of(network.name, network.model, candidate, network.feeds, folder / "quantised")
-    assert first_divergence(ground.investigated(candidate).nodes) is None, "healthy QDQ does not pass"
+    assert first_divergence(ground.investigated(candidate).nodes) is None, "healthy QDQ"
     return tried(ground, planted(Bed.of(candidate, ground.shapes), {**QUANTISED, **FLOAT}, SEED), wanted)
 
 
@@ -100,14 +102,19 @@ def made_folders(folder: Path) -> Iterator[tuple[str, tuple[Build, int]]]:
 
 def table(family: str, scores: list[Score]) -> str:
     """Rows of networks, their sum, what was discarded, and every trial that went wrong."""
-    rows = [(score.name, len(score.trials), len(score.discarded), score.right) for score in scores]
-    rows.append(("all", *(sum(row[place] for row in rows) for place in (1, 2, 3))))  # type: ignore[arg-type]
+    everything = Score(
+        "all",
+        trials=[trial for score in scores for trial in score.trials],
+        discarded=[kind for score in scores for kind in score.discarded],
+    )
     lines = [f"{family:14} {'trials':>7} {'discarded':>10} {'right':>6} {'wrong':>6}"]
-    lines += [f"{name:14} {n:7} {left:10} {right:6} {n - right:6}" for name, n, left, right in rows]
-    kinds = Counter(trial.fault.kind for score in scores for trial in score.trials)
+    for score in (*scores, everything):
+        count, gone, right = len(score.trials), len(score.discarded), score.right
+        lines.append(f"{score.name:14} {count:7} {gone:10} {right:6} {count - right:6}")
+    kinds = Counter(trial.fault.kind for trial in everything.trials)
     lines.append("kinds: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
-    gone = Counter(kind for score in scores for kind in score.discarded)
-    lines.append("discarded: " + (", ".join(f"{kind} {count}" for kind, count in sorted(gone.items())) or "none"))
+    left = Counter(everything.discarded)
+    lines.append("discarded: " + (", ".join(f"{kind} {count}" for kind, count in sorted(left.items())) or "none"))
     lines += [wrong(score.name, trial) for score in scores for trial in score.trials if not trial.right]
     return "\n".join(lines)
 

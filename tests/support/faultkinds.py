@@ -18,7 +18,8 @@ NORMS = ("LayerNormalization", "SkipLayerNormalization", "InstanceNormalization"
 
 
 def _lane(array: Array, axis: int, channel: int) -> Array:
-    return np.moveaxis(array, axis, 0)[channel]
+    lane: Array = np.moveaxis(array, axis, 0)[channel]
+    return lane
 
 
 def _weight_scaled(site: Site) -> tuple[int, ...] | None:

@@ -88,6 +88,21 @@ def renamed(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, Mapping
     return made, {**nodes, **new}
 
 
+def swapped_names(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, Mapping[str, str]]:
+    """Each tensor and node under the name of another of its kind; (model, old name → new name)."""
+    made, new = renamed(model, seed)
+    random = np.random.default_rng(seed)
+    kept = {value.name for value in (*model.graph.input, *model.graph.output)}
+    tensors = [name for node in model.graph.node for name in node.output if name and name not in kept]
+    swapped = dict(zip(tensors, random.permutation(tensors).tolist(), strict=True))
+    final = {new[name]: other for name, other in swapped.items()}
+    for graph in _graphs(made.graph):
+        for node in graph.node:
+            node.input[:] = [final.get(name, name) for name in node.input]
+            node.output[:] = [final.get(name, name) for name in node.output]
+    return made, {**new, **swapped}
+
+
 def reordered(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """The nodes in another order in which they can run."""
     made = copied(model)

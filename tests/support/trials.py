@@ -17,7 +17,7 @@ from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.domain.investigations import Investigation, NodeError
 from driftgate.judgement.nodes import first_divergence
 from driftgate.localisation.investigate import investigate
-from driftgate.localisation.subject import Subject, read_subject
+from driftgate.localisation.subject import read_subject
 from driftgate.sessions import Artifact
 from support.faults import Planted
 from support.nets import Feeds
@@ -76,7 +76,6 @@ class Ground:
     healthy_outputs: list[dict[str, Array]] = field(default_factory=list)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _owns: dict[str, list[Array]] = field(default_factory=dict)
-    _side: Subject | None = None
 
     @classmethod
     def of(
@@ -92,7 +91,6 @@ class Ground:
         """Run both sides once; `new_names` tells how the candidate's tensors were renamed."""
         ground = cls(name, reference, candidate, feeds, folder)
         folder.mkdir(parents=True, exist_ok=True)
-        onnx.save(reference, str(folder / "reference.onnx"))
         ground.numbers = [floats(reference, sample) for sample in feeds.values()]
         first = floats(candidate, next(iter(feeds.values())))
         ground.shapes = {told: value.shape for told, value in first.items()}
@@ -176,20 +174,23 @@ class Ground:
 
     def investigated(self, model: onnx.ModelProto) -> Investigation:
         """What the product finds out about the reference and this candidate."""
-        path = self.folder / "candidate.onnx"
-        onnx.save(model, str(path))
-        backend = OnnxRuntimeBackend()
-        if self._side is None:
-            self._side = self._subject("reference", self.folder / "reference.onnx", backend)
-        outputs = {
-            one.name: other.name for one, other in zip(self.reference.graph.output, model.graph.output, strict=True)
-        }
-        other = self._subject("candidate", path, backend)
-        return investigate("reference..candidate", self._side, other, tuple(self.feeds), outputs=outputs)
+        return investigated(self.reference, model, self.feeds, self.folder)
 
-    def _subject(self, stage: str, path: Path, backend: OnnxRuntimeBackend) -> Subject:
+
+def investigated(
+    reference: onnx.ModelProto, candidate: onnx.ModelProto, feeds: Mapping[str, Feeds], folder: Path
+) -> Investigation:
+    """What the product finds out about two models whose outputs have one order."""
+    backend = OnnxRuntimeBackend()
+    sides = []
+    for stage, model in (("reference", reference), ("candidate", candidate)):
+        path = folder / f"{stage}.onnx"
+        onnx.save(model, str(path))
         artifact = Artifact(stage, "onnxruntime", path, {"threads": 1})
-        return read_subject(stage, artifact, backend, backend, lambda sample: self.feeds[sample])
+        sides.append(read_subject(stage, artifact, backend, backend, lambda sample: feeds[sample]))
+    outputs = zip(reference.graph.output, candidate.graph.output, strict=True)
+    named = {one.name: other.name for one, other in outputs}
+    return investigate("reference..candidate", sides[0], sides[1], tuple(feeds), outputs=named)
 
 
 def _of(truth: Sequence[Array], made: Sequence[Array], fault: Planted) -> float:

@@ -249,7 +249,8 @@ def test_inputs_reach_the_check_as_arguments(tmp_path: Path, capfd: pytest.Captu
 
     shown = next(line for line in done.printed.splitlines() if line.startswith("["))
     out = str(tmp_path / "driftgate-out")
-    assert json.loads(shown) == ["check", "--config", config, "--out", out, "--subject", "-x", "--policy", "p"]
+    given = ["--subject", "-x", "--policy", "p"]
+    assert json.loads(shown) == ["check", "--config", config, "--out", out, "--no-repro", *given]
     assert not (tmp_path / "planted").exists()
 
 

@@ -104,6 +104,10 @@ def test_a_module_that_hands_on_a_tensor_is_another_name_of_it() -> None:
     assert set(code().points[1].names) >= {"product", "body"}
 
 
+def test_the_outputs_of_the_network_are_named() -> None:
+    assert code().outputs == ("output",)
+
+
 def test_sizes_are_known_before_anything_is_tapped() -> None:
     assert code().sizes == {0: X.size, 1: 32, 2: 32, 3: 32, 4: 32}
 

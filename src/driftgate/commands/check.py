@@ -38,11 +38,12 @@ def command(
     nodes: bool,
     memory: str,
     node_samples: int,
+    repro: bool,
     verbose: bool,
 ) -> int:
     """Run the chain of every subject, find the first stage that changed, and write the reports."""
     log_text = LogText(verbose=verbose)
-    wanted = effort(memory, node_samples) if nodes else None
+    wanted = effort(memory, node_samples, repro=repro) if nodes else None
     name, _, fault = config.partition(":")
     path = Path(config)
     remove_all(out, OUTPUTS)

@@ -13,7 +13,7 @@ from driftgate.domain.judgement import Policy
 from driftgate.domain.results import Results, Tool
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import inert
-from driftgate.investigating import Effort, first_tappable, with_investigation
+from driftgate.investigating import Effort, first_tappable, inquire, with_found
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
 from driftgate.pipeline import Breakable, capture
@@ -25,13 +25,15 @@ from driftgate.reporting.markdown import summary
 from driftgate.reporting.terminal import show
 from driftgate.settings.load import Config, load
 from driftgate.storage.document import FACTS, RESULTS, encode_results
-from driftgate.storage.folder import write_all
+from driftgate.storage.folder import remove_tree, write_all
 
 TOOL = Tool("driftgate", __version__)
 JUNIT, SUMMARY, LOG_FILE = "junit.xml", "summary.md", "driftgate.log"
 #: What the action tells the runner, and what it may post: a token that can only read leaves the comment as a file.
 ANNOTATIONS, COMMENT = "annotations.json", "comment.md"
 OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, ANNOTATIONS, COMMENT, LOG_FILE)
+#: The folder of the smallest part that shows the first divergence.
+REPRO = "repro"
 NOWHERE = CommentLinks()
 
 
@@ -49,6 +51,7 @@ def check(
 ) -> int:
     """Run everything a configuration asks for and return the exit code; what an earlier run left in `out` must be
     gone already."""
+    remove_tree(out / REPRO)
     config = load(config_path)
     jobs = prepare(config, subjects=subjects, profile=profile)
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
@@ -56,7 +59,7 @@ def check(
         facts, interrupted = captured(jobs, breakable)
         if effort is not None and not interrupted:
             with breakable():
-                facts = investigated(jobs, facts, policies, effort)
+                facts = investigated(jobs, facts, policies, effort, out)
         return deliver(
             facts,
             policies,
@@ -88,9 +91,9 @@ def captured(jobs: Sequence[Job], breakable: Breakable) -> tuple[tuple[Facts, ..
 
 
 def investigated(
-    jobs: Sequence[Job], facts: Sequence[Facts], policies: Mapping[str, Policy], effort: Effort
+    jobs: Sequence[Job], facts: Sequence[Facts], policies: Mapping[str, Policy], effort: Effort, out: Path
 ) -> tuple[Facts, ...]:
-    """The facts with what an investigation of each job's first failing link found."""
+    """The facts with what an investigation of each job's first failing link found, its repro below `out`."""
     found: list[Facts] = []
     for job, one in zip(jobs, facts, strict=True):
         judgement = judge(one, policies[job.plan.subject])
@@ -99,8 +102,12 @@ def investigated(
             found.append(one)
             continue
         with progress(message("progress-nodes", link=link.name)) as advance:
-            found.append(with_investigation(job, one, judgement, effort, progress=advance))
-        log(message("investigated", link=link.name, seconds=found[-1].investigations[-1].seconds))
+            inquiry = inquire(job, one, judgement, effort, progress=advance)
+        if inquiry is not None:
+            folder = out / REPRO / (job.plan.subject if len(jobs) > 1 else "")
+            one = with_found(one, inquiry.write_repro(folder) if effort.repro else inquiry.found)
+            log(message("investigated", link=link.name, seconds=inquiry.found.seconds))
+        found.append(one)
     return tuple(found)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from driftgate.backends.registry import backend
-from driftgate.commands.checking import OUTPUTS, captured, deliver
+from driftgate.commands.checking import OUTPUTS, REPRO, captured, deliver
 from driftgate.commands.effort import effort, effort_options
 from driftgate.commands.speaking import LogText, guarded, progress, stopped_while_waiting, verbose_option
 from driftgate.domain.chain import Chain, Check, CheckKind, LinkKind, Stage
@@ -17,14 +16,14 @@ from driftgate.domain.judgement import Policy
 from driftgate.domain.plan import Plan, PlannedArtifact
 from driftgate.domain.samples import Origin
 from driftgate.errors import UsageError
-from driftgate.investigating import Effort, can_tap, look_into, worst_samples
+from driftgate.investigating import Effort, can_tap, look_into, with_found, worst_samples
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
 from driftgate.numerics.comparator import OutputMap
 from driftgate.plan import Job, divide
 from driftgate.sessions import Artifact
 from driftgate.settings.artifacts import backend_of
-from driftgate.storage.folder import remove_all
+from driftgate.storage.folder import remove_all, remove_tree
 from driftgate.storage.sampledata import SampleData
 from driftgate.storage.tensorfiles import open_source
 
@@ -68,33 +67,37 @@ def command(
     nodes: bool,
     memory: str,
     node_samples: int,
+    repro: bool,
     verbose: bool,
 ) -> int:
     """Compare the outputs of A and B: ONNX files, TorchScript files or recordings."""
     log_text = LogText(verbose=verbose)
     if out is not None:
         remove_all(out, OUTPUTS)
+        remove_tree(out / REPRO)
     absent = tuple(str(path) for path in (a, b, inputs) if not path.exists())
     if absent:
         raise UsageError(message("paths-absent", paths=absent))
     job = _job(a, b, inputs, kind=LinkKind(kind), names=_names(outputs), options={"level": level, "threads": threads})
     with stopped_while_waiting() as breakable:
-        wanted = effort(memory, node_samples) if nodes else None
+        wanted = effort(memory, node_samples, repro=repro) if nodes else None
         facts, interrupted = captured([job], breakable)
         policies = {job.plan.subject: Policy()}
         if wanted is not None and not interrupted:
             with breakable():
-                facts = (_with_nodes(job, facts[0], wanted),)
+                facts = (_with_nodes(job, facts[0], wanted, out),)
         return deliver(facts, policies, out, as_json=as_json, log_text=log_text, interrupted=interrupted)
 
 
-def _with_nodes(job: Job, facts: Facts, wanted: Effort) -> Facts:
+def _with_nodes(job: Job, facts: Facts, wanted: Effort, out: Path | None) -> Facts:
     (link,) = job.plan.links
     samples = worst_samples(facts, judge(facts, Policy()), link, wanted.samples)
     if not can_tap(job, link):
         raise UsageError(message("nodes-untappable", stages=(link.reference, link.candidate)))
     with progress(message("progress-nodes", link=link.name)) as advance:
-        return replace(facts, investigations=(look_into(job, link, samples, wanted, progress=advance),))
+        inquiry = look_into(job, link, samples, wanted, progress=advance)
+    found = inquiry.found if out is None or not wanted.repro else inquiry.write_repro(out / REPRO)
+    return with_found(facts, found)
 
 
 def _names(outputs: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def effort_options(verb: F) -> F:
-    """--memory and --node-samples; give their values to `effort`."""
+    """--memory, --node-samples and --repro; give their values to `effort`."""
     samples = click.option(
         "--node-samples",
         type=click.IntRange(min=1),
@@ -30,12 +30,17 @@ def effort_options(verb: F) -> F:
     memory = click.option(
         "--memory", default="512MiB", show_default=True, help="What the tapped tensors may take at a time."
     )
-    return samples(memory(verb))
+    repro = click.option(
+        "--repro/--no-repro",
+        default=True,
+        help="Write the smallest part of the model, with its weights, that shows the first divergence.",
+    )
+    return samples(memory(repro(verb)))
 
 
-def effort(memory: str, node_samples: int) -> Effort:
+def effort(memory: str, node_samples: int, *, repro: bool) -> Effort:
     """The options' values. Raises UsageError for what is no size."""
     found = _SIZE.fullmatch(memory)
     if found is None:
         raise UsageError(message("size-form", found=memory))
-    return Effort(node_samples, max(1, int(float(found[1]) * UNITS[(found[2] or "").lower()])))
+    return Effort(node_samples, max(1, int(float(found[1]) * UNITS[(found[2] or "").lower()])), repro)

@@ -21,9 +21,10 @@ class Moments:
     """A table of centred sums over pairs of numbers (reference a, candidate b), one row a sample or channel.
 
     Every field is float64 of shape (n,), `over_decade` (n, 10), `over_lsb` (n, 5) or None where no step is
-    known. Only pairs in which both numbers are finite enter the sums; `max_at` is the flat index of the
-    largest difference within its own sample. Non-finite pairs are counted: `nonfinite_a` and `nonfinite_b`
-    on each side, `infinite_same` where both are the same infinity, `broken` where only b is not finite.
+    known; where they were not counted they are NaN and None. Only pairs in which both numbers are finite enter
+    the sums; `max_at` is the flat index of the largest difference within its own sample. Non-finite pairs are
+    counted: `nonfinite_a` and `nonfinite_b` on each side, `infinite_same` where both are the same infinity,
+    `broken` where only b is not finite.
     """
 
     count: Array

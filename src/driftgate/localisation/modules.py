@@ -68,6 +68,7 @@ class Modules:
     numbers by point."""
 
     points: tuple[Point, ...]
+    outputs: tuple[str, ...]
     taps: Mapping[str, str]
     sizes: Mapping[int, int]
 
@@ -92,6 +93,7 @@ def read_modules(stage: str, artifact: Artifact, backend: Backend, feeds: Tensor
     )
     return Modules(
         points=(*inputs, *points),
+        outputs=tuple(call.tensor for call in calls if not call.module),
         taps={call.tensor: call.module for call in own},
         sizes={
             **{index: feeds[name].size for index, name in enumerate(feeds)},

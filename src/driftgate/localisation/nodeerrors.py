@@ -14,7 +14,8 @@ from driftgate.localisation.pairing import Match
 from driftgate.localisation.points import VIEWS, Point
 from driftgate.localisation.rounding import Rounding
 from driftgate.localisation.survey import Survey
-from driftgate.numerics.moments import by_channel, fold
+from driftgate.numerics.moments import fold
+from driftgate.numerics.single import quick_by_channel
 from driftgate.sessions import Tensor
 
 TOP_CHANNELS = 5
@@ -121,7 +122,7 @@ def regions(survey: Survey) -> dict[int, tuple[str, ...]]:
 
 def _power(value: Tensor, axis: int | None) -> Array:
     """Mean square by channel."""
-    return _mean_square(by_channel(value, value, axis=axis))
+    return _mean_square(quick_by_channel(value, value, axis=axis))
 
 
 def _mean_square(table: Moments) -> Array:

@@ -63,7 +63,7 @@ class Count:
 @dataclass(frozen=True, slots=True)
 class Subject:
     """One side. `points` are in order; `graph`, `constants` and `parts` are there where the artifact is an ONNX
-    model, `taps` says what to ask a session for where that is not the name of the tensor, `sizes` how many
+    model, `outputs` names what the network gives, `taps` says what to ask a session for where that is not the name of the tensor, `sizes` how many
     numbers a point holds where that is known beforehand."""
 
     stage: str
@@ -75,6 +75,7 @@ class Subject:
     graph: Graph | None = None
     constants: Constants | None = None
     parts: Parts | None = None
+    outputs: tuple[str, ...] = ()
     taps: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[int, int] = field(default_factory=dict)
     count: Count = field(default_factory=Count)
@@ -138,6 +139,7 @@ def read_subject(
             feeds=feeds,
             points=found.points,
             routes=((),) * len(found.points),
+            outputs=found.outputs,
             taps=found.taps,
             sizes=found.sizes,
             count=Count(runs=1),
@@ -156,6 +158,7 @@ def read_subject(
         graph=graph,
         constants=constants,
         parts=parts,
+        outputs=graph.outputs,
     )
 
 

@@ -14,7 +14,7 @@ from driftgate.localisation.pairing import Match
 from driftgate.localisation.subject import Subject, shaped
 from driftgate.messages.message import Message
 from driftgate.numerics.alignment import channel_axis
-from driftgate.numerics.moments import by_channel
+from driftgate.numerics.single import quick_by_channel
 from driftgate.numerics.sketches import Sketch
 from driftgate.sessions import Tensor
 
@@ -63,7 +63,7 @@ class Survey:
         other = shaped(value_b, value_a.shape, self.permuted.get((match.a, match.b)))
         if other is None:
             return None
-        return by_channel(value_a, other, axis=axis, step=self.b.points[match.b].step)
+        return quick_by_channel(value_a, other, axis=axis, step=self.b.points[match.b].step)
 
     def axis(self, match: Match, shape: tuple[int, ...]) -> int | None:
         """The axis of a pair's features in the reference's order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -59,3 +60,15 @@ def remove_all(folder: Path, names: Iterable[str]) -> None:
             raise StorageError(
                 message("folder-not-written", path=str(folder), reason=error.strerror or str(error))
             ) from error
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder of ours with all that is in it; nothing happens where there is none. Raises StorageError."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(
+            message("folder-not-written", path=str(folder), reason=error.strerror or str(error))
+        ) from error
