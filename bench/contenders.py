@@ -46,7 +46,7 @@ def driftgate(a: Path, b: Path, samples: Samples, memory: int = MEMORY) -> dict[
 
     def work() -> dict[str, Any]:
         backend = OnnxRuntimeBackend()
-        sides = [
+        first, second = (
             read_subject(
                 stage,
                 Artifact(stage, "onnxruntime", path, {"threads": 1}),
@@ -55,11 +55,11 @@ def driftgate(a: Path, b: Path, samples: Samples, memory: int = MEMORY) -> dict[
                 lambda sample: samples[int(sample)],
             )
             for stage, path in (("a", a), ("b", b))
-        ]
-        graphs = [side.graph for side in sides if side.graph is not None]
-        outputs = dict(zip(*(graph.outputs for graph in graphs), strict=True))
-        found = investigate("a..b", *sides, tuple(map(str, range(len(samples)))), outputs=outputs, memory=memory)
-        inference = sum(side.count.seconds for side in sides)
+        )
+        outputs = dict(zip(first.outputs, second.outputs, strict=True))
+        names = tuple(map(str, range(len(samples))))
+        found = investigate("a..b", first, second, names, outputs=outputs, memory=memory)
+        inference = first.count.seconds + second.count.seconds
         return {"compared": len(found.nodes), "runs": found.runs, "inference": inference, "metrics": spent.seconds}
 
     return timed(work)
@@ -92,11 +92,11 @@ class _Spent:
 
 def polygraphy(a: Path, b: Path, samples: Samples) -> dict[str, Any]:
     """Polygraphy's comparator: all tensors of both models, compared where the names are the same."""
-    import polygraphy.backend.onnx as graphs
+    import polygraphy.backend.onnx as graphs  # type: ignore[import-not-found]
     from polygraphy import constants
-    from polygraphy.backend.onnxrt import OnnxrtRunner
-    from polygraphy.comparator import Comparator, CompareFunc
-    from polygraphy.logger import G_LOGGER
+    from polygraphy.backend.onnxrt import OnnxrtRunner  # type: ignore[import-not-found]
+    from polygraphy.comparator import Comparator, CompareFunc  # type: ignore[import-not-found]
+    from polygraphy.logger import G_LOGGER  # type: ignore[import-not-found]
 
     G_LOGGER.module_severity = G_LOGGER.CRITICAL
 
@@ -123,7 +123,7 @@ def _session(model: Any) -> Callable[[], Any]:  # noqa: ANN401 - Polygraphy has 
     """Opened as driftgate opens it: no optimisation, one thread."""
 
     def opened() -> Any:  # noqa: ANN401 - a session
-        import onnxruntime as ort
+        import onnxruntime as ort  # type: ignore[import-untyped]
 
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -137,7 +137,7 @@ def _session(model: Any) -> Callable[[], Any]:  # noqa: ANN401 - Polygraphy has 
 def qdq_loss_debug(a: Path, b: Path, samples: Samples) -> dict[str, Any]:
     """ONNX Runtime's own comparison of a float model and its QDQ form."""
     import onnxruntime as ort
-    from onnxruntime.quantization import CalibrationDataReader, qdq_loss_debug
+    from onnxruntime.quantization import CalibrationDataReader, qdq_loss_debug  # type: ignore[import-untyped]
 
     class Reader(CalibrationDataReader):  # type: ignore[misc]
         def __init__(self) -> None:

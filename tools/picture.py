@@ -1,6 +1,6 @@
 """Maintainers only: a picture of a Markdown report as GitHub shows it. Needs cmarkgfm and chromium.
 
-    python tools/picture.py demo-out/summary.md docs/images/failing-summary.png [width height]
+python tools/picture.py demo-out/comment.md docs/images/failing-comment.png [width height]
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("run", "Run one leg of a plan, as a shard."),
     "report": ("report", "Merge shards, judge again, write the reports."),
     "diff": ("diff", "Compare two artifacts on the same inputs."),
+    "explain": ("explain", "Say why the two sides of an evidence folder differ."),
     "comment": ("comment", "Keep one comment on the pull request that shows the newest run."),
     "schema": ("schema", "Print the JSON Schema of a document."),
 }

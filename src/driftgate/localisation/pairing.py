@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from driftgate.domain.measurements import Array
 from driftgate.localisation.points import VIEWS, Point, Route, consumers, roots
+from driftgate.numerics.sketches import EQUAL_DB as EQUAL_SKETCHES_DB
 from driftgate.numerics.sketches import Sketch, likeness, order_free_likeness
 
 EQUAL_DB = 55.0  # alike enough to be the same number whatever the graphs look like
@@ -62,6 +64,7 @@ class _Found:
         self.matches: dict[int, Match] = {match.a: match for match in known if not match.again}
         self._taken: set[int] = {match.b for match in self.matches.values()}
         self._readers_a, self._readers_b = consumers(a.points), consumers(b.points)
+        self._tables: dict[int, Array] = {}
         self._name_b = {name: point.index for point in b.points for name in point.names}
 
     def by_value(self) -> None:
@@ -71,7 +74,7 @@ class _Found:
             members_b = _by_size(self._b).get(size, [])
             if size < LEAST_SIZE or not members_b:
                 continue
-            table = _likeness_table(self._a, members_a, self._b, members_b)
+            table = self._table(size, members_a, members_b)
             for row, column in np.argwhere(table >= EQUAL_DB):
                 edges.append((members_a[row], members_b[column], float(table[row, column])))
         self._accept(edges, "value")
@@ -122,7 +125,7 @@ class _Found:
             loose_b = [n for n, y in enumerate(members_b) if y not in self._taken]
             if size < LEAST_SIZE or not loose_a or not loose_b:
                 continue
-            table = _likeness_table(self._a, members_a, self._b, members_b)
+            table = self._table(size, members_a, members_b)
             for row in loose_a:
                 column = int(np.argmax(table[row]))
                 best = table[row, column]
@@ -132,6 +135,13 @@ class _Found:
                 if column in loose_b and best >= SIMILAR_DB and best >= others + MARGIN_DB:
                     found.append((members_a[row], members_b[column], float(best)))
         return self._accept(found, "value")
+
+    def _table(self, size: int, members_a: Sequence[int], members_b: Sequence[int]) -> Array:
+        """How alike the points of one size are, computed once."""
+        if size not in self._tables:
+            sketches = [self._a.sketches[x] for x in members_a], [self._b.sketches[y] for y in members_b]
+            self._tables[size] = _likeness_table(*sketches)
+        return self._tables[size]
 
     def by_surroundings(self) -> bool:
         """Pairs of one size between the same paired points and what reads them, where there is only one such."""
@@ -235,7 +245,7 @@ class _Found:
     def _other_output(self, x: int, y: int) -> bool:
         """Whether they are different outputs of the same operator: those do not change places."""
         point, other = self._a.points[x], self._b.points[y]
-        return point.op == other.op and point.slot != other.slot
+        return point.op == other.op and point.slot != other.slot and bool(point.reads and other.reads)
 
     @staticmethod
     def _after(side: Side, readers: Sequence[Sequence[int]], index: int) -> tuple[str, ...]:
@@ -276,12 +286,23 @@ def _by_size(side: Side) -> dict[int, list[int]]:
     return sizes
 
 
-def _likeness_table(a: Side, members_a: Sequence[int], b: Side, members_b: Sequence[int]) -> np.ndarray:
-    table = np.zeros((len(members_a), len(members_b)))
-    for row, x in enumerate(members_a):
-        for column, y in enumerate(members_b):
-            table[row, column] = alike(a.sketches[x], b.sketches[y])
-    return table
+def _likeness_table(a: Sequence[Sketch], b: Sequence[Sketch]) -> Array:
+    """`alike` of each with each."""
+    straight = _decibels([sketch.projection for sketch in a], [sketch.projection for sketch in b])
+    free = _decibels([sketch.invariants for sketch in a], [sketch.invariants for sketch in b])
+    ordered = np.array([len(longer_axes(sketch)) > 1 for sketch in a])[:, None]
+    resembling = (straight < HINT_DB) & (free >= PERMUTED_DB) & ordered
+    return np.where(resembling, free - (PERMUTED_DB - EQUAL_DB), straight)
+
+
+def _decibels(a: Sequence[Array], b: Sequence[Array]) -> Array:
+    """Signal to noise ratios of each with each; what is above 120 dB is about right."""
+    rows, columns = np.stack(a), np.stack(b)
+    signal = (rows * rows).sum(1)[:, None]
+    noise = np.maximum(signal + (columns * columns).sum(1) - 2 * rows @ columns.T, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        made: Array = np.where(signal > 0, 10.0 * np.log10(signal / noise), -EQUAL_SKETCHES_DB)
+    return np.clip(np.nan_to_num(made, nan=EQUAL_SKETCHES_DB), -EQUAL_SKETCHES_DB, EQUAL_SKETCHES_DB)
 
 
 def alike(x: Sketch, y: Sketch) -> float:

@@ -62,9 +62,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One side. `points` are in order; `graph`, `constants` and `parts` are there where the artifact is an ONNX
-    model, `outputs` names what the network gives, `taps` says what to ask a session for where that is not the name of the tensor, `sizes` how many
-    numbers a point holds where that is known beforehand."""
+    """One side. `points` are in order, `outputs` names what the network gives; `graph`, `constants` and `parts` are
+    there where the artifact is an ONNX model. `taps` says what to ask a session for where that is not the name of
+    the tensor, `sizes` how many numbers a point holds where that is known beforehand."""
 
     stage: str
     artifact: Artifact

@@ -47,9 +47,7 @@ def main() -> None:
     """Investigate and tell."""
     first, second, height, width, count, memory = sys.argv[1:]
     a, b = (subject(s, p, int(height), int(width)) for s, p in (("a", first), ("b", second)))
-    assert a.graph is not None
-    assert b.graph is not None
-    outputs = dict(zip(a.graph.outputs, b.graph.outputs, strict=True))
+    outputs = dict(zip(a.outputs, b.outputs, strict=True))
     found = investigate("a..b", a, b, tuple(map(str, range(int(count)))), outputs=outputs, memory=int(memory))
     inference = a.count.seconds + b.count.seconds
     told = {"peak": most_bytes(), "pairs": len(found.pairs), "seconds": found.seconds, "inference": inference}

@@ -51,7 +51,7 @@ def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[st
         "provider": f"{device} {name}".strip(),
         "level": "torchscript" if scripted else "eager",
         "threads": torch.get_num_threads(),
-        "modules": [] if scripted else [[name, type(inner).__name__] for name, inner in named_modules(module)],
+        "modules": [[name, type(inner).__name__] for name, inner in named_modules(torch, module)],
     }
 
     def run(feeds: dict[str, Any]) -> Value:
@@ -237,9 +237,10 @@ def tap(torch: Torch, module: Module, names: Sequence[str]) -> Recorded:
     return recorded
 
 
-def named_modules(module: Module) -> list[tuple[str, Module]]:
-    """All modules inside; one that is there under several names has its first."""
-    return [(name, inner) for name, inner in module.named_modules() if name]
+def named_modules(torch: Torch, module: Module) -> list[tuple[str, Module]]:
+    """All modules inside that can be tapped, which scripted ones cannot; of several names a module has its first."""
+    scripted = torch.jit.ScriptModule
+    return [(name, inner) for name, inner in module.named_modules() if name and not isinstance(inner, scripted)]
 
 
 class Journal:
@@ -283,7 +284,7 @@ def traced(torch: Torch, module: Module, run: Callable[[], Value]) -> list[dict[
     def hook(name: str) -> Callable[[Any, Any, Any], None]:
         return lambda _module, _arguments, result: journal.returned(name, result)
 
-    handles = [inner.register_forward_hook(hook(name)) for name, inner in named_modules(module)]
+    handles = [inner.register_forward_hook(hook(name)) for name, inner in named_modules(torch, module)]
     try:
         result = run()
     finally:

@@ -10,7 +10,6 @@ from driftgate.domain.judgement import Judgement, Score, SegmentLoss
 from driftgate.messages.message import Message, message
 from driftgate.reporting.view.bars import score_bars
 
-
 FLIPS = 10
 
 

@@ -1,0 +1,131 @@
+"""`driftgate explain`: why the two sides of an evidence folder differ."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
+from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, log, say, stdout, verbose_option
+from driftgate.diagnosis.bench import SECONDS
+from driftgate.diagnosis.codes import CODES, Verdict
+from driftgate.diagnosis.engine import Diagnosis, diagnose
+from driftgate.domain.judgement import Finding
+from driftgate.escaping.commands import disarmed_json
+from driftgate.escaping.terminal import LIMIT, inert
+from driftgate.localisation.subject import Parts
+from driftgate.messages.message import Message, message
+from driftgate.messages.text import number, text
+from driftgate.sessions import Artifact
+from driftgate.storage.evidence import read_evidence
+
+EXITS = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.ERROR: EXIT_ERROR}
+SHOWN = 12  # numbers of one finding
+
+
+@click.command("explain")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print verdict and findings as JSON.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.0), default=SECONDS, show_default=True, help="Time for experiments."
+)
+@verbose_option
+@guarded
+def command(folder: Path, as_json: bool, seconds: float, verbose: bool) -> int:
+    """Say why the candidate in FOLDER differs from its reference, best explanation first.
+
+    FOLDER has what was recorded of one link: inputs, outputs, layers, models, what the board told. Every part is
+    optional.
+    """
+    LogText(verbose=verbose)
+    evidence = read_evidence(folder)
+    found = diagnose(evidence, _parts, seconds=seconds)
+    inferred = () if evidence.link.candidate else (message("explain-inferred"),)
+    for note in (*found.notes, *inferred):
+        log(note)
+    if as_json:
+        click.echo(disarmed_json(json.dumps(_document(found), indent=1, ensure_ascii=False, allow_nan=False)))
+    else:
+        _show(found, (*found.notes, *inferred))
+    return EXITS[found.verdict]
+
+
+def _parts(path: Path) -> Parts:
+    return OnnxRuntimeBackend().take_apart(Artifact(path.stem, "onnxruntime", path, {}))
+
+
+def _document(found: Diagnosis) -> dict[str, Any]:
+    return {
+        "verdict": found.verdict.value,
+        "findings": [_entry(finding) for finding in found.findings],
+        "ruled_out": list(found.ruled_out),
+        "notes": [_clean(text(note)) for note in found.notes],
+    }
+
+
+def _entry(finding: Finding) -> dict[str, Any]:
+    code = CODES[finding.code]
+    return {
+        "code": finding.code,
+        "confirmed": finding.confirmed,
+        "verdict": code.verdict.value,
+        "segment": code.segment.value,
+        "cause": text(code.cause),
+        "subjects": [_clean(subject) for subject in finding.subjects],
+        "evidence": [
+            {"name": _clean(name), "value": value if math.isfinite(value) else str(value), "unit": unit}
+            for name, value, unit in finding.evidence
+        ],
+        "next": text(code.next),
+        "who": code.who.value,
+        "untouched": None if code.untouched is None else text(code.untouched),
+    }
+
+
+def _clean(told: str) -> str:
+    """Text that UTF-8 can hold."""
+    return told.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _show(found: Diagnosis, notes: tuple[Message, ...]) -> None:
+    console = stdout()
+
+    def line(said: str) -> None:
+        console.print(said, markup=False)
+
+    if not found.findings:
+        line(say(_nothing(found)))
+    for place, finding in enumerate(found.findings):
+        code = CODES[finding.code]
+        sure = say(message("explain-confirmed" if finding.confirmed else "explain-suspected"))
+        if place:
+            line("")
+        line(f"{code.verdict.value} {finding.code} ({sure})")
+        line(f"  {say(code.cause)}")
+        if finding.subjects:
+            shown = tuple(inert(subject, LIMIT) for subject in finding.subjects)
+            line(f"  {say(message('explain-about', subjects=shown))}")
+        for name, value, unit in finding.evidence[:SHOWN]:
+            line(f"  {inert(name, LIMIT)}: {number(value)}{f' {unit}' if unit else ''}")
+        line(f"  {say(message('explain-next', act=text(code.next)))}")
+        line(f"  {say(code.actor)}")
+        if code.untouched is not None:
+            line(f"  {say(code.untouched)}")
+    if found.ruled_out and (not found.findings or not found.findings[0].confirmed):
+        line(say(message("explain-ruled-out", codes=found.ruled_out)))
+    for note in notes:
+        line(say(note))
+
+
+def _nothing(found: Diagnosis) -> Message:
+    if found.verdict is Verdict.ERROR:
+        return message("explain-nothing-compared")
+    if found.verdict is Verdict.PASS:
+        return message("explain-equal", residual=found.residual)
+    if not found.compared:
+        return message("explain-unloaded")
+    return message("explain-nothing", residual=found.residual)

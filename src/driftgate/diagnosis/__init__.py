@@ -1,0 +1,1 @@
+"""Why a link breaks: suspected causes tested by experiment."""

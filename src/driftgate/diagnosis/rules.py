@@ -1,0 +1,16 @@
+"""The table of rules, family by family; adding one touches its family's RULES only."""
+
+from __future__ import annotations
+
+from driftgate.diagnosis import cameras, device, evidence_rules, graphs, inputs, outputs, quantisation
+from driftgate.diagnosis.trials import Rule
+
+RULES: tuple[Rule, ...] = (
+    *evidence_rules.RULES,
+    *device.RULES,
+    *cameras.RULES,
+    *inputs.RULES,
+    *outputs.RULES,
+    *quantisation.RULES,
+    *graphs.RULES,
+)

@@ -1,0 +1,207 @@
+"""Changed copies of an ONNX model, for experiments; the original and its weights stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+Tensor = NDArray[Any]
+OURS = "driftgate."
+
+
+def copied(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy that may be changed."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+def attribute(node: onnx.NodeProto, name: str, default: Any = None) -> Any:  # noqa: ANN401
+    """The value of an attribute."""
+    for entry in node.attribute:
+        if entry.name == name:
+            value = helper.get_attribute_value(entry)
+            return value.decode() if isinstance(value, bytes) else value
+    return default
+
+
+def with_attributes(model: onnx.ModelProto, places: Iterable[int], **values: object) -> onnx.ModelProto:
+    """Nodes with other attributes; None takes one away."""
+    copy = copied(model)
+    for place in places:
+        node = copy.graph.node[place]
+        kept = [entry for entry in node.attribute if entry.name not in values]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+        node.attribute.extend(helper.make_attribute(name, value) for name, value in values.items() if value is not None)
+    return copy
+
+
+def with_input(model: onnx.ModelProto, place: int, number: int, value: Tensor) -> onnx.ModelProto:
+    """A node that reads a constant of our own."""
+    copy = copied(model)
+    node = copy.graph.node[place]
+    node.input[number] = _added(copy, value)
+    return copy
+
+
+def with_inputs(model: onnx.ModelProto, changes: Iterable[tuple[int, int, Tensor]]) -> onnx.ModelProto:
+    """Several nodes that read constants of our own: (node, input, value)."""
+    copy = copied(model)
+    for place, number, value in changes:
+        copy.graph.node[place].input[number] = _added(copy, value)
+    return copy
+
+
+def with_constants(model: onnx.ModelProto, values: Mapping[str, Tensor]) -> onnx.ModelProto:
+    """Every reader of a constant reads another value of it."""
+    copy = copied(model)
+    names = {name: _added(copy, value) for name, value in values.items()}
+    for node in copy.graph.node:
+        for number, name in enumerate(node.input):
+            node.input[number] = names.get(name, name)
+    return copy
+
+
+def forced(model: onnx.ModelProto, values: Mapping[str, Tensor]) -> onnx.ModelProto:
+    """Tensors that have given values, whatever their node computes."""
+    copy = copied(model)
+    for node in copy.graph.node:
+        for number, name in enumerate(node.output):
+            if name in values:
+                node.output[number] = f"{OURS}unread.{name}"
+    for name, value in values.items():
+        held = _added(copy, value)
+        copy.graph.node.insert(0, helper.make_node("Identity", [held], [name], name=f"{OURS}{name}"))
+    return copy
+
+
+def without_nodes(model: onnx.ModelProto, places: Iterable[int]) -> onnx.ModelProto:
+    """Nodes whose readers read the node's first input instead."""
+    gone = sorted(set(places), reverse=True)
+    copy = copied(model)
+    for place in gone:
+        node = copy.graph.node[place]
+        node.CopyFrom(helper.make_node("Identity", [node.input[0]], [node.output[0]], name=node.name))
+    return copy
+
+
+def replaced(model: onnx.ModelProto, place: int, nodes: Sequence[onnx.NodeProto]) -> onnx.ModelProto:
+    """Other nodes in one's place."""
+    copy = copied(model)
+    kept = list(copy.graph.node)
+    del copy.graph.node[:]
+    copy.graph.node.extend([*kept[:place], *nodes, *kept[place + 1 :]])
+    return copy
+
+
+def added_constant(model: onnx.ModelProto, value: Tensor) -> str:
+    """Put a constant into a model that is a copy already, and give its name."""
+    return _added(model, value)
+
+
+def ready(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A model to be opened: constants of our own as nodes, because sessions take weights from the artifact."""
+    copy = copied(model)
+    ours = [tensor for tensor in copy.graph.initializer if tensor.name.startswith(OURS)]
+    kept = [tensor for tensor in copy.graph.initializer if not tensor.name.startswith(OURS)]
+    nodes = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in ours]
+    nodes.extend(copy.graph.node)
+    del copy.graph.initializer[:], copy.graph.node[:]
+    copy.graph.initializer.extend(kept)
+    copy.graph.node.extend(nodes)
+    return copy
+
+
+def label(node: onnx.NodeProto) -> str:
+    """A node's name, or that of the tensor it makes."""
+    return node.name or next((name for name in node.output if name), node.op_type)
+
+
+def _added(model: onnx.ModelProto, value: Tensor) -> str:
+    name = f"{OURS}constant.{len(model.graph.initializer)}"
+    model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """A tensor that a QuantizeLinear and its DequantizeLinear round; places are indices of nodes.
+
+    `source` is the number before, `tensor` the name after, `scale` and `zero` the names of their constants.
+    """
+
+    source: str
+    tensor: str
+    quantise: int
+    dequantise: int
+    step: float
+    low: int
+    high: int
+
+    @property
+    def threshold(self) -> float:
+        """The largest magnitude that fits."""
+        return max(abs(self.low), abs(self.high)) * self.step if self.low >= 0 else self.high * self.step
+
+    @property
+    def bits(self) -> int:
+        """Bits of the integer."""
+        return int(self.high - self.low + 1).bit_length() - 1
+
+
+def quantised_tensors(model: onnx.ModelProto, value: Callable[[str], Tensor | None]) -> tuple[Quantised, ...]:
+    """The rounded tensors of a model in its order; only those with one scale."""
+    return tuple(_quantised(model, value))
+
+
+def _quantised(model: onnx.ModelProto, value: Callable[[str], Tensor | None]) -> Iterator[Quantised]:
+    readers: dict[str, list[int]] = {}
+    for place, node in enumerate(model.graph.node):
+        for name in node.input:
+            readers.setdefault(name, []).append(place)
+    for place, node in enumerate(model.graph.node):
+        if node.op_type != "QuantizeLinear":
+            continue
+        scale = value(node.input[1])
+        zero = value(node.input[2]) if len(node.input) > 2 else np.zeros((), np.uint8)
+        after = next(
+            (r for r in readers.get(node.output[0], ()) if model.graph.node[r].op_type == "DequantizeLinear"), None
+        )
+        if scale is None or scale.size != 1 or zero is None or zero.dtype.kind not in "iu" or after is None:
+            continue
+        limits = np.iinfo(zero.dtype)
+        offset = int(zero.reshape(-1)[0])
+        yield Quantised(
+            source=node.input[0],
+            tensor=model.graph.node[after].output[0],
+            quantise=place,
+            dequantise=after,
+            step=float(scale.reshape(-1)[0]),
+            low=int(limits.min) - offset,
+            high=int(limits.max) - offset,
+        )
+
+
+def rescaled(model: onnx.ModelProto, changes: Mapping[Quantised, float]) -> onnx.ModelProto:
+    """Rounded tensors with other steps."""
+    found = []
+    for tensor, step in changes.items():
+        for place in (tensor.quantise, tensor.dequantise):
+            found.append((place, 1, np.array(step, np.float32)))
+    return with_inputs(model, found)
+
+
+def unrounded(model: onnx.ModelProto, tensors: Iterable[Quantised]) -> onnx.ModelProto:
+    """Tensors that are not rounded any more."""
+    copy = copied(model)
+    for tensor in tensors:
+        node = copy.graph.node[tensor.dequantise]
+        node.CopyFrom(helper.make_node("Identity", [tensor.source], [tensor.tensor], name=node.name))
+    return copy
