@@ -8,7 +8,7 @@ from pathlib import Path
 
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.registry import backend
-from driftgate.domain.chain import FeedKind, Link
+from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Judgement, Outcome
@@ -19,7 +19,7 @@ from driftgate.localisation.investigate import DEFAULT_MEMORY, investigate
 from driftgate.localisation.repro import write_repro
 from driftgate.localisation.subject import Subject, read_subject
 from driftgate.messages.message import message
-from driftgate.numerics.outputs import plan_feeds
+from driftgate.pipeline import stage_feeds
 from driftgate.plan import Job
 from driftgate.sessions import Artifact, Tensor
 
@@ -148,18 +148,8 @@ def _side(job: Job, stage: str, sample: str) -> Subject:
 
 def _feeder(job: Job, artifact: Artifact) -> Callable[[str], dict[str, Tensor]]:
     """The feeds of one stage, assigned as in the capture."""
-    stage = job.plan.chain.stage(artifact.stage)
-    kind = stage.feeds if job.data.runtime is not None else FeedKind.RAW
     with backend(artifact.backend).open(artifact) as session:
-        signature = session.signature
-    names = [spec.name for spec in signature.inputs] if signature is not None else []
-
-    def feeds(sample: str) -> dict[str, Tensor]:
-        have = job.data.read(sample)[kind]
-        plan = plan_feeds(names, tuple(have), names=job.inputs)
-        return {name: have[feed] for name, feed in plan.inputs}
-
-    return feeds
+        return stage_feeds(job, artifact, session)
 
 
 def _outputs(job: Job, link: Link, a: Subject, b: Subject) -> dict[str, str]:

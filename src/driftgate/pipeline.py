@@ -315,6 +315,22 @@ def _assign_feeds(
         raise SampleError(*unfed, message("feed-unwanted", sample=sample, feeds=idle))
 
 
+def stage_feeds(job: Job, artifact: Artifact, session: Session) -> Callable[[str], dict[str, Tensor]]:
+    """The feeds of one stage by sample, assigned as in a capture; empty for what eats none."""
+    if not backend(artifact.backend).needs_feeds:
+        return lambda sample: {}
+    stage = job.plan.chain.stage(artifact.stage)
+    kind = stage.feeds if job.data.runtime is not None else FeedKind.RAW
+    signature = session.signature
+    names = [spec.name for spec in signature.inputs] if signature is not None else []
+
+    def feeds(sample: str) -> dict[str, Tensor]:
+        have = job.data.read(sample)[kind]
+        return {name: have[feed] for name, feed in plan_feeds(names, tuple(have), names=job.inputs).inputs}
+
+    return feeds
+
+
 def _infer(
     runner: _Runner,
     feeds: Mapping[FeedKind, Mapping[str, Tensor]],

@@ -36,6 +36,7 @@ class Job:
     inputs: Mapping[str, tuple[str, ...]]
     outputs: OutputMap
     state: Mapping[str, str]
+    badcases: tuple[str, ...] = ()
 
 
 def prepare(config: Config, *, subjects: Sequence[str] = (), profile: str | None = None) -> tuple[Job, ...]:
@@ -90,7 +91,16 @@ def _job(config: Config, name: str, profile: str | None) -> Job:
         inputs=subject.inputs,
         outputs=_output_map(subject),
         state=subject.state,
+        badcases=_badcases(subject, samples),
     )
+
+
+def _badcases(subject: SubjectSettings, samples: SampleSet) -> tuple[str, ...]:
+    """The declared bad cases of this profile. Raises SampleError for one that no sample is."""
+    unknown = tuple(sample for sample in subject.badcases if sample not in samples.ids)
+    if unknown:
+        raise SampleError(message("badcase-unknown", names=unknown, count=len(samples.ids)))
+    return subject.badcases
 
 
 def _digests(artifacts: Sequence[Artifact]) -> tuple[tuple[PlannedArtifact, ...], list[DriftgateError]]:

@@ -35,6 +35,7 @@ FLOORS = (
     "scorekeeping",
     "plan",
     "pipeline",
+    "keeping",
     "investigating",
     "commands",
     "runner",

@@ -89,12 +89,18 @@ def renamed(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, Mapping
 
 
 def swapped_names(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, Mapping[str, str]]:
-    """Each tensor and node under the name of another of its kind; (model, old name → new name)."""
+    """Each tensor under the name of another that the same operator makes in the same shape, where there is one;
+    (model, old name → new name)."""
     made, new = renamed(model, seed)
-    random = np.random.default_rng(seed)
     kept = {value.name for value in (*model.graph.input, *model.graph.output)}
-    tensors = [name for node in model.graph.node for name in node.output if name and name not in kept]
-    swapped = dict(zip(tensors, random.permutation(tensors).tolist(), strict=True))
+    inferred = onnx.shape_inference.infer_shapes(model)
+    shapes = {v.name: tuple(d.dim_value for d in v.type.tensor_type.shape.dim) for v in inferred.graph.value_info}
+    twins: dict[object, list[str]] = {}
+    for node in model.graph.node:
+        for name in node.output:
+            if name and name not in kept:
+                twins.setdefault((node.op_type, shapes.get(name)), []).append(name)
+    swapped = {name: names[number - 1] for names in twins.values() for number, name in enumerate(names)}
     final = {new[name]: other for name, other in swapped.items()}
     for graph in _graphs(made.graph):
         for node in graph.node:

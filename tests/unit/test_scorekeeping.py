@@ -183,3 +183,27 @@ def test_the_demos_scores_are_those_of_scikit_learn(tmp_path: Path, fault: str |
     scores = {score.stage: score.text for score in judgement.scores}
     assert scores.pop("hbm") == f"{board}/360"
     assert set(scores.values()) == {"356/360"}
+
+
+def test_bad_cases_and_the_worst_flips_are_kept_as_recordings(labelled: Path) -> None:
+    stages = {"optimized_float": classes(40), "calibrated": classes(30)}
+    project(labelled, CLASSIFICATION, stages, badcases=["0003"])
+    _, _, out = check(labelled)
+    (facts,) = read_results(out).facts
+    kept = sorted({recording.sample for recording in facts.recordings})
+    assert "0003" in kept
+    assert len(kept) == 5
+    for recording in facts.recordings:
+        with np.load(out / "recordings" / recording.stage / f"{recording.sample}.npz") as written:
+            np.testing.assert_array_equal(written["y"][0], stages[recording.stage][int(recording.sample)])
+
+
+def test_a_bad_case_that_is_no_sample_is_told(labelled: Path) -> None:
+    project(labelled, CLASSIFICATION, {"onnx": classes(40), "optimized_float": classes(40)}, badcases=["rain_017"])
+    assert check(labelled)[0] == 2
+
+
+def test_a_healthy_run_keeps_nothing(labelled: Path) -> None:
+    project(labelled, CLASSIFICATION, {"onnx": classes(40), "optimized_float": classes(40)})
+    _, _, out = check(labelled)
+    assert not (out / "recordings").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from driftgate import __version__
@@ -15,6 +16,8 @@ from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import inert
 from driftgate.investigating import Effort, first_tappable, inquire, with_found
 from driftgate.judgement.judge import judge
+from driftgate.keeping import FOLDER as RECORDINGS
+from driftgate.keeping import chosen, record
 from driftgate.messages.message import message
 from driftgate.pipeline import Breakable, capture
 from driftgate.plan import Job, prepare
@@ -52,14 +55,17 @@ def check(
     """Run everything a configuration asks for and return the exit code; what an earlier run left in `out` must be
     gone already."""
     remove_tree(out / REPRO)
+    remove_tree(out / RECORDINGS)
     config = load(config_path)
     jobs = prepare(config, subjects=subjects, profile=profile)
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
     with stopped_while_waiting() as breakable:
         facts, interrupted = captured(jobs, breakable)
-        if effort is not None and not interrupted:
+        if not interrupted:
             with breakable():
-                facts = investigated(jobs, facts, policies, effort, out)
+                facts = recorded(jobs, facts, policies, out)
+                if effort is not None:
+                    facts = investigated(jobs, facts, policies, effort, out)
         return deliver(
             facts,
             policies,
@@ -88,6 +94,22 @@ def captured(jobs: Sequence[Job], breakable: Breakable) -> tuple[tuple[Facts, ..
             found.append(got.facts)
             _log_runs(got.facts)
     return tuple(found), interrupted
+
+
+def recorded(
+    jobs: Sequence[Job], facts: Sequence[Facts], policies: Mapping[str, Policy], out: Path
+) -> tuple[Facts, ...]:
+    """The facts with recordings of each job's bad cases and worst flips, which lie below `out`."""
+    found: list[Facts] = []
+    for job, one in zip(jobs, facts, strict=True):
+        samples = chosen(job, judge(one, policies[job.plan.subject])) if not job.state else ()
+        if samples:
+            folder = out / RECORDINGS / (job.plan.subject if len(jobs) > 1 else "")
+            kept, problems = record(job, samples, folder)
+            one = replace(one, recordings=(*one.recordings, *kept), problems=(*one.problems, *problems))
+            log(message("recorded", samples=samples, count=len(kept)))
+        found.append(one)
+    return tuple(found)
 
 
 def investigated(

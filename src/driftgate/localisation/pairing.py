@@ -212,7 +212,7 @@ class _Found:
             best.setdefault(("b", y), []).append(score)
         changed = False
         for score, x, y, decibel in scored:
-            if x in self.matches or y in self._taken or self._other_output(x, y):
+            if x in self.matches or y in self._taken:
                 continue
             unsure = best["a", x].count(score) > 1 or best["b", y].count(score) > 1
             permuted = how == "value" and self._a.sketches[x].shape != self._b.sketches[y].shape
@@ -241,11 +241,6 @@ class _Found:
         inputs = [self.matches[source].b for source in point.sources if source in self.matches] == list(other.sources)
         alone = loud + fine + 1.5 * after + 0.7 * shape + 1.0 * named + 0.6 * near + 0.5 * (point.op == other.op)
         return alone + 0.5 * inputs
-
-    def _other_output(self, x: int, y: int) -> bool:
-        """Whether they are different outputs of the same operator: those do not change places."""
-        point, other = self._a.points[x], self._b.points[y]
-        return point.op == other.op and point.slot != other.slot and bool(point.reads and other.reads)
 
     @staticmethod
     def _after(side: Side, readers: Sequence[Sequence[int]], index: int) -> tuple[str, ...]:

@@ -75,7 +75,6 @@ class Point:
     step: float | None = None
     clip: tuple[float, float] | None = None
     axis: int | None = None  # of the features, where that is known; -1 is the last
-    slot: int = 0  # which of the operator's outputs it is
     reads: tuple[str, ...] = ()  # the tensors its operator is given, constants included
     heard: tuple[float, float] = EVERYTHING  # what all that read it tell apart
 
@@ -108,7 +107,7 @@ def read_points(graph: Graph) -> tuple[Point, ...]:
         read = node.inputs[:1] if node.op in FIRST_ONLY else node.inputs
         sources = tuple(dict.fromkeys(owner[name] for name in read if name in owner))
         constants = tuple(name for name in node.inputs if name in graph.constants)
-        for slot, name in enumerate(node.outputs):
+        for name in node.outputs:
             owner[name] = len(points)
             told = graph.quantizers.get(name)
             points.append(
@@ -126,7 +125,6 @@ def read_points(graph: Graph) -> tuple[Point, ...]:
                     step=None if told is None else told.step,
                     clip=None if told is None else told.range,
                     axis=_axis(node, [points[source] for source in sources], bool(constants)),
-                    slot=slot,
                     reads=node.inputs,
                 )
             )

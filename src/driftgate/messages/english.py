@@ -750,6 +750,10 @@ ENGLISH: dict[str, str] = {
     "comment-none": "no comment:",
     "comment-no-token": "there is no token in any of {names}; pass `github.token`",
     # --- commands
+    "recorded": "kept {count} recordings of the samples {samples}",
+    "recording-budget": "sample {sample} was not kept: the recordings have no room for it",
+    "recording-failed": "no recording: {reason}",
+    "badcase-unknown": "the bad cases {names} are none of the {count} samples; name ids that the data set or the profile has",
     "manifest-profile": "  {name}: the first {count}",
     "progress-tensors": "writing tensors",
     "samples-folder-taken": "{path} is not empty; give --materialise a new folder, so that no old sample stays in it",

@@ -69,6 +69,7 @@ class SubjectSettings(Section):
     )
     samples: SampleSettings
     score: ScoreSettings | None = None
+    badcases: tuple[str, ...] = Field(default=(), description="samples whose outputs are always kept as recordings")
     calibration_tuned: bool = Field(default=False, description="calibration was tuned already; advice depends on it")
     state: dict[str, str] = Field(default_factory=dict, description="output → input of a network with memory")
     custom_ops: tuple[Path, ...] = Field(default=(), description="ONNX Runtime libraries of custom operators")
