@@ -6,7 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from sklearn.metrics import (  # type: ignore[import-untyped,unused-ignore]
+    accuracy_score,
+    precision_recall_fscore_support,
+)
 
+from driftgate.scoring.summary import summarise
+from driftgate.scoring.tasks import TASKS
+from driftgate.storage.document import read_results
 from support.field import mtcnn
 from support.field.run import Checked, check
 
@@ -66,3 +73,16 @@ def test_a_baseline_that_was_declared_too_high_fails_the_first_row(project: Path
     checked = check(project, CONFIG.format(python=sys.executable, declared="1.01"))
     assert checked.outcomes["baseline"] == "failed", checked.printed
     assert checked.code == 1
+
+
+def test_scores_of_every_stage_are_those_of_scikit_learn(checked: Checked, project: Path) -> None:
+    """Accuracy, macro precision, recall and F1 of the recorded decisions, to the last digit."""
+    results = read_results(project / "out")
+    (facts,) = results.facts
+    ours = {scorer.name: scorer for scorer in TASKS["classification"].scorers}
+    for records in facts.scores:
+        truth, given = records.column("label"), records.column("predicted")
+        theirs = precision_recall_fscore_support(truth, given, average="macro", zero_division=0)
+        totals = {name: summarise(ours[name], records) for name in ("top1", "precision", "recall", "F1")}
+        values = [total.value for total in totals.values() if total is not None]
+        assert values == [accuracy_score(truth, given), *theirs[:3]]
