@@ -163,7 +163,7 @@ ENGLISH: dict[str, str] = {
     "image-long": "image {path} of {found} pixels would become far larger than any network's input; take it out of the folder",
     "image-mode": "image {path} has pixels of the kind {mode}, for which there is no rule; wanted: 8 or 16 bits a channel, one of {known}",
     "image-size": "image {path} has {found} pixels, wanted {wanted}; give it that size, or set preprocess.resize to something else than none",
-    "images-no-pillow": "images need Pillow, which is not installed; install it with `pip install 'driftgate[images]'`",
+    "images-no-pillow": "images need Pillow, which is not installed; install it with `pip install pillow`",
     "samples-names": "{path}: the names {names} are not UTF-8; rename these files",
     "samples-changed": "these samples are not what {manifest} has: {ids}; put the old data back or make the manifest again",
     "sample-feeds": "sample {sample} has the tensors {found}, the samples before it have {wanted}; all samples need the same",
