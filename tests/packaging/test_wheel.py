@@ -61,6 +61,13 @@ def test_a_clean_environment_runs_the_demo_from_another_folder(wheel: Path, tmp_
     demo(python, tmp_path)
 
 
+#: The published schemas are written by the newest pydantic; older ones word them differently and say less.
+OF_THE_NEWEST = (
+    "tests/unit/test_documents.py::test_the_published_schemas_are_what_the_command_prints",
+    "tests/unit/test_settings.py::test_the_schema_refuses_what_driftgate_refuses",
+)
+
+
 def test_the_lowest_versions_work(wheel: Path, requirements: tuple[Requirement, ...], tmp_path: Path) -> None:
     """The bounds of pyproject.toml, exactly; what these need themselves is as new as it may be."""
     lowest = {requirement.name: lower_bound(requirement) for requirement in requirements}
@@ -69,7 +76,8 @@ def test_the_lowest_versions_work(wheel: Path, requirements: tuple[Requirement, 
     python = environment(tmp_path / "venv", "--constraint", str(constraints), f"{wheel}[test]")
 
     demo(python, tmp_path)
-    command(str(python), "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "tests/unit", folder=ROOT)
+    passed_over = [part for test in OF_THE_NEWEST for part in ("--deselect", test)]
+    command(str(python), "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", *passed_over, "tests/unit", folder=ROOT)
 
 
 def test_a_board_finds_wheels_for_everything(requirements: tuple[Requirement, ...], tmp_path: Path) -> None:
