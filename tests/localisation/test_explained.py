@@ -28,7 +28,7 @@ def rounded(step: float, shape: tuple[int, ...]) -> Array:
 
 def allowed(channels: int, step: float | None = STEP) -> Explained:
     point = Point(0, "y", ("y",), "Conv", "conv", step=step)
-    return explained(point, power=np.ones(channels), inside=np.ones(1), rounding=None, source_power={}, given_noise=0.0)
+    return explained(point, power=np.ones(channels), rounding=None, source_power={}, given_noise=0.0)
 
 
 def test_rounding_to_the_step_is_explained() -> None:
@@ -50,26 +50,16 @@ def test_channels_of_few_values_have_more_room() -> None:
     assert list(room / room[3]) == pytest.approx([2.66, 1.53, 1.15, 1.0])
 
 
-def test_channels_that_mostly_lie_at_the_end_of_the_range_are_held_to_what_is_rounded() -> None:
-    point = Point(0, "y", ("y",), "Conv", "conv", step=STEP)
-    error = rounded(STEP, (2, 1000))
-    error[:, 100:] = 0.0
-    made = explained(
-        point, power=np.ones(2), inside=np.array([0.1, 1.0]), rounding=None, source_power={}, given_noise=0.0
-    )
-    assert list(excess(measured(error), made)[1]) == pytest.approx([1.0, np.sqrt(0.1)], rel=0.1)
-
-
 def test_floats_explain_their_own_noise_and_quiet_channels_that_of_the_tensor() -> None:
     point = Point(0, "y", ("y",), "Conv", "conv")
     power = np.array([1.0, 1.0, 0.0])
-    made = explained(point, power=power, inside=np.ones(1), rounding=None, source_power={}, given_noise=0.0)
+    made = explained(point, power=power, rounding=None, source_power={}, given_noise=0.0)
     assert made.each[0] == pytest.approx(FLOAT_NOISE**2, rel=0.1)
     assert 0 < made.each[2] < made.each[0] / 50
 
 
 def test_no_error_is_no_excess_even_where_nothing_is_explained() -> None:
-    nothing = Explained(np.zeros(3), np.zeros(3), np.ones(3))
+    nothing = Explained(np.zeros(3), np.zeros(3))
     assert excess(measured(np.zeros((3, 10))), nothing)[0] == 0.0
     assert excess(measured(np.ones((3, 10))), nothing)[0] == float("inf")
 
@@ -103,8 +93,7 @@ def test_where_channels_are_not_known_the_mean_is_taken() -> None:
 def test_terms_of_points_that_were_not_measured_explain_nothing() -> None:
     point = Point(0, "y", ("y",), "Mul", "mul")
     rounding = Rounding((Term(7, np.ones(1)),), gain=np.ones(1), flat=np.zeros(1))
-    known = {"power": np.ones(2), "inside": np.ones(1)}
-    without = explained(point, **known, rounding=rounding, source_power={}, given_noise=0.0)
-    with_it = explained(point, **known, rounding=rounding, source_power={7: np.full(2, 4.0)}, given_noise=0.0)
+    without = explained(point, power=np.ones(2), rounding=rounding, source_power={}, given_noise=0.0)
+    with_it = explained(point, power=np.ones(2), rounding=rounding, source_power={7: np.full(2, 4.0)}, given_noise=0.0)
     assert list(without.drawn) == [0.0, 0.0]
     assert list(with_it.drawn) == [4.0, 4.0]

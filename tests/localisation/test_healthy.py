@@ -32,7 +32,7 @@ CALIBRATED: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "signed": (stages.SIGNED, ("branching", "resnet50", "face_network")),
     "unsigned": (stages.UNSIGNED, tuple(NETWORKS)),
     "symmetric": (stages.SYMMETRIC, ("mobile", "resnet50", "classifier")),
-    "one scale": (stages.ONE_SCALE, ("residual", "unet", "face_network")),
+    "one scale": (stages.ONE_SCALE, ("residual", "unet", "classifier", "face_network")),
     "seven bits": (stages.SEVEN_BITS, ("detector", "resnet50")),
     "sixteen bits": (stages.SIXTEEN_BITS, ("transformer", "modern", "resnet50")),
     "percentile": (stages.PERCENTILE, ("residual", "mobile", "classifier")),

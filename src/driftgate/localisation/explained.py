@@ -20,20 +20,16 @@ UNIFORM = 12.0  # variance of rounding to a step of 1 is 1/12
 FEW = np.array([2.66, 1.53, 1.15])
 #: A channel's constants are drawn once; their error shows alike in all its values.
 DRAWN = 1.5
-#: So much of a channel is taken to be rounded at least: what lies at the end of the range may come off it.
-LEAST_INSIDE = 0.05
 #: Calibration that cuts off outliers weighs them against rounding: the error may be so many times larger.
 CALIBRATED = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Variance of a point's error by channel: `each` value has its own, `drawn` is common to a channel. Of a
-    channel's values the share `inside` is rounded."""
+    """Variance of a point's error by channel: `each` value has its own, `drawn` is common to a channel."""
 
     each: Array
     drawn: Array
-    inside: Array
 
     @property
     def whole(self) -> float:
@@ -42,39 +38,31 @@ class Explained:
 
     def room(self, count: Array) -> Array:
         """By channel, for channels of so many values."""
-        few = np.minimum(np.maximum(count * self.inside, 1.0).astype(np.int64) - 1, len(FEW))
+        few = np.minimum(np.maximum(count, 1.0).astype(np.int64) - 1, len(FEW))
         made: Array = self.each * np.append(FEW, 1.0)[few] + self.drawn * np.maximum(DRAWN, np.append(FEW, 1.0)[few])
         return made
 
 
 def explained(
-    point: Point,
-    *,
-    power: Array,
-    inside: Array,
-    rounding: Rounding | None,
-    source_power: Mapping[int, Array],
-    given_noise: float,
+    point: Point, *, power: Array, rounding: Rounding | None, source_power: Mapping[int, Array], given_noise: float
 ) -> Explained:
     """What a point's precision explains.
 
-    `power` is the mean square of the reference by channel, `inside` the share of its values that are not at an
-    end of the point's range, `source_power` that of the points it is computed from
+    `power` is the mean square of the reference by channel, `source_power` that of the points it is computed from
     by their channels, `given_noise` the variance of rounding what it was given.
     """
     quiet = QUIET**2 * float(power.mean()) if power.size else 0.0
     each = FLOAT_NOISE**2 * (power + quiet)
     drawn = np.zeros(len(power))
-    share = np.maximum(_fitted(inside, len(power)), LEAST_INSIDE)
     if point.step is not None:
-        each = each + share * point.step**2 / UNIFORM
+        each = each + point.step**2 / UNIFORM
     if rounding is None:
-        return Explained(each + share * given_noise, drawn, share)
-    each = each + share * _fitted(rounding.gain, len(power)) * given_noise
+        return Explained(each + given_noise, drawn)
+    each = each + _fitted(rounding.gain, len(power)) * given_noise
     for term in rounding.terms:
         if term.source in source_power:
             drawn = drawn + _fitted(term.variance(source_power[term.source]), len(power))
-    return Explained(each, share * (drawn + _fitted(rounding.flat, len(power))), share)
+    return Explained(each, drawn + _fitted(rounding.flat, len(power)))
 
 
 def excess(table: Moments, allowed: Explained, cut_off: float = 0.0) -> tuple[float, Array]:

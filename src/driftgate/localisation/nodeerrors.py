@@ -33,7 +33,6 @@ class Gathered:
     clipped: float = 0.0
     cut_off: float = 0.0
     count: int = 0
-    inside: list[Array] = field(default_factory=list)
     source_power: dict[int, list[Array]] = field(default_factory=dict)
 
     def add_total(self, survey: Survey, match: Match, value_a: Tensor, value_b: Tensor) -> None:
@@ -53,7 +52,6 @@ class Gathered:
         table = survey.moments(match, value, own, axis=survey.axis(match, value.shape))
         if table is not None and (not self.own or len(self.own[0]) == len(table)):
             self.own.append(table)
-            self.inside.append(_inside(survey.b.points[match.b], value, survey.axis(match, value.shape)))
         for index in {term.source for term in rounding.terms} if rounding is not None else ():
             source = survey.by_candidate.get(index)
             if source is not None and source.a in reference:
@@ -127,16 +125,6 @@ def _power(value: Tensor, axis: int | None) -> Array:
     return _mean_square(quick_by_channel(value, value, axis=axis))
 
 
-def _inside(point: Point, value: Tensor, axis: int | None) -> Array:
-    """By channel the share of values that do not lie at an end of the point's range, where none is rounded."""
-    if point.clip is None:
-        return np.ones(1)
-    low, high = point.clip
-    inside = (value > low) & (value < high)
-    share: Array = np.atleast_1d(inside.mean(axis=tuple(n for n in range(value.ndim) if n != axis)))
-    return share
-
-
 def _mean_square(table: Moments) -> Array:
     power: Array = table.m2_a / np.maximum(table.count, 1.0) + table.mean_a**2
     return power
@@ -149,7 +137,6 @@ def _worst(
     allowed = explained(
         point,
         power=_mean_square(table),
-        inside=np.mean(found.inside, axis=0),
         rounding=rounding,
         source_power={index: np.mean(powers, axis=0) for index, powers in found.source_power.items()},
         given_noise=sum((step**2 / UNIFORM for step in _given_steps(survey, point)), 0.0),
