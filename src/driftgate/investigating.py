@@ -61,16 +61,6 @@ class Inquiry:
         return replace(self.found, notes=(*self.found.notes, note))
 
 
-def inquire(
-    job: Job, facts: Facts, judgement: Judgement, effort: Effort, *, progress: Progress | None = None
-) -> Inquiry | None:
-    """What is found on the first failing link that can be tapped; None where no failing link can."""
-    link = first_tappable(job, judgement)
-    if link is None:
-        return None
-    return look_into(job, link, worst_samples(facts, judgement, link, effort.samples), effort, progress=progress)
-
-
 def with_found(facts: Facts, found: Investigation) -> Facts:
     """The facts with one link's investigation, in place of an older one."""
     return replace(facts, investigations=(*(i for i in facts.investigations if i.link != found.link), found))

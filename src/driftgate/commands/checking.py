@@ -10,11 +10,11 @@ from pathlib import Path
 from driftgate import __version__
 from driftgate.commands.speaking import EXIT_ERROR, LogText, log, progress, stdout, stopped_while_waiting
 from driftgate.domain.facts import Facts
-from driftgate.domain.judgement import Policy
+from driftgate.domain.judgement import Judgement, Policy
 from driftgate.domain.results import Results, Tool
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import inert
-from driftgate.investigating import Effort, first_tappable, inquire, with_found
+from driftgate.investigating import Effort, first_tappable, look_into, with_found, worst_samples
 from driftgate.judgement.judge import judge
 from driftgate.keeping import FOLDER as RECORDINGS
 from driftgate.keeping import chosen, record
@@ -63,9 +63,10 @@ def check(
         facts, interrupted = captured(jobs, breakable)
         if not interrupted:
             with breakable():
-                facts = recorded(jobs, facts, policies, out)
+                judgements = judged(facts, policies)
+                facts = recorded(jobs, facts, judgements, out)
                 if effort is not None:
-                    facts = investigated(jobs, facts, policies, effort, out)
+                    facts = investigated(jobs, facts, judgements, effort, out)
         return deliver(
             facts,
             policies,
@@ -96,13 +97,18 @@ def captured(jobs: Sequence[Job], breakable: Breakable) -> tuple[tuple[Facts, ..
     return tuple(found), interrupted
 
 
+def judged(facts: Sequence[Facts], policies: Mapping[str, Policy]) -> tuple[Judgement, ...]:
+    """Every subject's facts, judged by its own policy."""
+    return tuple(judge(one, policies[one.plan.subject]) for one in facts)
+
+
 def recorded(
-    jobs: Sequence[Job], facts: Sequence[Facts], policies: Mapping[str, Policy], out: Path
+    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], out: Path
 ) -> tuple[Facts, ...]:
     """The facts with recordings of each job's bad cases and worst flips, which lie below `out`."""
     found: list[Facts] = []
-    for job, one in zip(jobs, facts, strict=True):
-        samples = chosen(job, judge(one, policies[job.plan.subject])) if not job.state else ()
+    for job, one, judgement in zip(jobs, facts, judgements, strict=True):
+        samples = chosen(job, judgement) if not job.state else ()
         if samples:
             folder = out / RECORDINGS / (job.plan.subject if len(jobs) > 1 else "")
             kept, problems = record(job, samples, folder)
@@ -113,23 +119,21 @@ def recorded(
 
 
 def investigated(
-    jobs: Sequence[Job], facts: Sequence[Facts], policies: Mapping[str, Policy], effort: Effort, out: Path
+    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], effort: Effort, out: Path
 ) -> tuple[Facts, ...]:
     """The facts with what an investigation of each job's first failing link found, its repro below `out`."""
     found: list[Facts] = []
-    for job, one in zip(jobs, facts, strict=True):
-        judgement = judge(one, policies[job.plan.subject])
+    for job, one, judgement in zip(jobs, facts, judgements, strict=True):
         link = first_tappable(job, judgement)
         if link is None:
             found.append(one)
             continue
+        samples = worst_samples(one, judgement, link, effort.samples)
         with progress(message("progress-nodes", link=link.name)) as advance:
-            inquiry = inquire(job, one, judgement, effort, progress=advance)
-        if inquiry is not None:
-            folder = out / REPRO / (job.plan.subject if len(jobs) > 1 else "")
-            one = with_found(one, inquiry.write_repro(folder) if effort.repro else inquiry.found)
-            log(message("investigated", link=link.name, seconds=inquiry.found.seconds))
-        found.append(one)
+            inquiry = look_into(job, link, samples, effort, progress=advance)
+        folder = out / REPRO / (job.plan.subject if len(jobs) > 1 else "")
+        found.append(with_found(one, inquiry.write_repro(folder) if effort.repro else inquiry.found))
+        log(message("investigated", link=link.name, seconds=inquiry.found.seconds))
     return tuple(found)
 
 
@@ -160,8 +164,7 @@ def deliver(
     links: CommentLinks = NOWHERE,
 ) -> int:
     """Judge, write every report together where there is a folder for them, show the table; the exit code."""
-    judgements = tuple(judge(one, policies[one.plan.subject]) for one in facts)
-    results = Results(TOOL, tuple(facts), judgements)
+    results = Results(TOOL, tuple(facts), judged(facts, policies))
     files = encode_results(results)
     log(message("outcome", outcome=results.outcome.value))
     if out is not None:
