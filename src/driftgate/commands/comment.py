@@ -6,22 +6,22 @@ import os
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from driftgate.commands.links import links_of
 from driftgate.commands.speaking import LogText, guarded, log, say, stdout, verbose_option
 from driftgate.domain.judgement import Outcome
 from driftgate.errors import GitHubError, Gone, NotAllowed, UsageError
 from driftgate.github.api import Client
 from driftgate.github.comment import Done, Presence, Settled, Thread, Wish, author_of, settle
-from driftgate.github.environment import RunContext, read_context, read_event
+from driftgate.github.environment import read_context, read_event
 from driftgate.github.marker import Marker, marker_of
 from driftgate.github.patience import Timing
 from driftgate.github.pulls import find_pull_request, is_head
 from driftgate.messages.message import Message, message
-from driftgate.reporting.comment import LIMIT, CommentLinks
+from driftgate.reporting.comment import LIMIT
 from driftgate.reporting.comment import comment as rendered
 from driftgate.storage.document import read_results
 
@@ -36,14 +36,6 @@ SAID = {
     Done.DELETED: "comment-deleted",
     Done.ABSENT: "comment-absent",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """The artifact that the comment links to; empty where there is none."""
-
-    url: str
-    digest: str
 
 
 @click.command("comment")
@@ -87,7 +79,7 @@ def command(
     presence = _presence(results.outcome, mode=mode, delete_when_green=delete_when_green)
     content = rendered(
         results,
-        links=_links(context, Archive(archive_url, archive_digest)),
+        links=links_of(context, archive_url=archive_url or None, archive_digest=archive_digest or None),
         template=template,
         limit=LIMIT - len(marker.line) - 1,
     )
@@ -126,17 +118,6 @@ def _presence(outcome: Outcome, *, mode: str, delete_when_green: bool) -> Presen
     if delete_when_green:
         return Presence.UNWANTED
     return Presence.RENEWED if mode == "on-failure" else Presence.WANTED
-
-
-def _links(context: RunContext, archive: Archive) -> CommentLinks:
-    return CommentLinks(
-        run_url=context.run_url,
-        archive_url=archive.url or None,
-        archive_digest=archive.digest or None,
-        head_sha=context.head_sha,
-        run_number=context.run_number,
-        attempt=context.run_attempt,
-    )
 
 
 def _event_path(environment: Mapping[str, str]) -> Path:

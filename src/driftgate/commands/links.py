@@ -7,7 +7,7 @@ from pathlib import Path
 
 from driftgate.commands.speaking import log
 from driftgate.errors import GitHubError
-from driftgate.github.environment import read_context, read_event
+from driftgate.github.environment import RunContext, read_context, read_event
 from driftgate.reporting.comment import CommentLinks
 
 
@@ -22,4 +22,16 @@ def run_links(environment: Mapping[str, str]) -> CommentLinks:
         for problem in error.problems:
             log(problem)
         return CommentLinks()
-    return CommentLinks(run_url=run.run_url, head_sha=run.head_sha, run_number=run.run_number, attempt=run.run_attempt)
+    return links_of(run)
+
+
+def links_of(run: RunContext, *, archive_url: str | None = None, archive_digest: str | None = None) -> CommentLinks:
+    """The links of one run, and of its archive where it was uploaded already."""
+    return CommentLinks(
+        run_url=run.run_url,
+        archive_url=archive_url,
+        archive_digest=archive_digest,
+        head_sha=run.head_sha,
+        run_number=run.run_number,
+        attempt=run.run_attempt,
+    )
