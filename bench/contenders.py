@@ -34,14 +34,14 @@ def read(path: Path, count: int) -> Samples:
 def driftgate(a: Path, b: Path, samples: Samples, memory: int = MEMORY) -> dict[str, Any]:
     """Pairs by value and structure, errors as the sides run and of each node alone, within a budget of memory."""
     from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
+    from driftgate.localisation import nodeerrors
     from driftgate.localisation.investigate import investigate
     from driftgate.localisation.subject import read_subject
-    from driftgate.numerics import moments, single, sketches
+    from driftgate.numerics import sketches
     from driftgate.sessions import Artifact
 
     spent = _Spent()
-    spent.watch(single, "quick_by_channel", "driftgate.localisation.survey", "driftgate.localisation.nodeerrors")
-    spent.watch(moments, "fold", "driftgate.localisation.nodeerrors")
+    spent.watch_method(nodeerrors.Gathered, "add_total", "add_own", "node_errors")
     spent.watch(sketches, "sketch", "driftgate.localisation.sketching")
 
     def work() -> dict[str, Any]:
@@ -73,21 +73,30 @@ class _Spent:
         self._depth = 0
 
     def watch(self, module: Any, name: str, *users: str) -> None:  # noqa: ANN401 - a module
-        function = getattr(module, name)
+        """A function, also where other modules have imported it by name."""
+        watched = self._watched(getattr(module, name))
+        for user in users:
+            __import__(user)
+            setattr(sys.modules[user], name, watched)
 
+    def watch_method(self, owner: type, *names: str) -> None:
+        """Methods of a class."""
+        for name in names:
+            setattr(owner, name, self._watched(getattr(owner, name)))
+
+    def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever it takes and gives
             started = time.perf_counter()
             self._depth += 1
             try:
-                return function(*args, **named)
+                made = function(*args, **named)
+                return iter(list(made)) if isinstance(made, Iterator) else made
             finally:
                 self._depth -= 1
                 if not self._depth:
                     self.seconds += time.perf_counter() - started
 
-        for user in users:
-            __import__(user)
-            setattr(sys.modules[user], name, watched)
+        return watched
 
 
 def polygraphy(a: Path, b: Path, samples: Samples) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from driftgate.aside import Aside
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.registry import backend
 from driftgate.domain.chain import Link
@@ -15,7 +16,7 @@ from driftgate.domain.judgement import Judgement, Outcome
 from driftgate.errors import DriftgateError
 from driftgate.judgement.nodes import diverges, first_divergence
 from driftgate.localisation.histograms import histograms
-from driftgate.localisation.investigate import DEFAULT_MEMORY, investigate
+from driftgate.localisation.investigate import DEFAULT_MEMORY, UNTAPPED_SHARE, investigate
 from driftgate.localisation.repro import write_repro
 from driftgate.localisation.subject import Subject, read_subject
 from driftgate.messages.message import message
@@ -35,6 +36,10 @@ class Effort:
     samples: int = SAMPLES
     memory: int = DEFAULT_MEMORY
     repro: bool = True
+
+    def aside(self) -> Aside:
+        """Room for outputs that a capture puts aside."""
+        return Aside(self.samples, self.memory // UNTAPPED_SHARE)
 
 
 Progress = Callable[[int, int], None]
@@ -83,7 +88,8 @@ def can_tap(job: Job, link: Link) -> bool:
 
 
 def worst_samples(facts: Facts, judgement: Judgement, link: Link, count: int) -> tuple[str, ...]:
-    """The link's worst samples, then the first ones."""
+    """The link's worst samples, then the first ones; the very first, whose outputs a capture puts aside, is among
+    them where there is more than one."""
     worst = [
         verdict.sample
         for check in judgement.checks
@@ -91,13 +97,25 @@ def worst_samples(facts: Facts, judgement: Judgement, link: Link, count: int) ->
         if verdict.target == link.name and verdict.sample is not None
     ]
     worst += [s.worst_sample for s in judgement.summaries if s.link == link.name and s.worst_sample is not None]
-    return tuple(dict.fromkeys((*worst, *facts.plan.samples.ids)))[:count]
+    found = tuple(dict.fromkeys((*worst, *facts.plan.samples.ids)))[:count]
+    first = facts.plan.samples.ids[:1]
+    return found if count < 2 or set(first) <= {*found} else (*found[:-1], *first)
 
 
 def look_into(
-    job: Job, link: Link, samples: tuple[str, ...], effort: Effort, *, progress: Progress | None = None
+    job: Job,
+    link: Link,
+    samples: tuple[str, ...],
+    effort: Effort,
+    *,
+    aside: Aside | None = None,
+    progress: Progress | None = None,
 ) -> Inquiry:
-    """Investigate one link; what goes wrong is a note of the investigation, never the end of the check."""
+    """Investigate one link; what goes wrong is a note of the investigation, never the end of the check.
+
+    The candidate runs untapped only if none of its outputs for these samples was put `aside`.
+    """
+    untapped = {} if aside is None else {s: made for s, made in aside.of(link.candidate).items() if s in samples}
     try:
         a, b = _side(job, link.reference, samples[0]), _side(job, link.candidate, samples[0])
         found = investigate(
@@ -107,6 +125,7 @@ def look_into(
             samples,
             outputs=_outputs(job, link, a, b),
             memory=effort.memory,
+            untapped=untapped or None,
             progress=progress,
         )
         flagged = [node for node in found.nodes if diverges(node)][:HISTOGRAMS]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from driftgate.aside import Aside
 from driftgate.backends.registry import backend
 from driftgate.backends.stateful import StatefulSession
 from driftgate.domain.chain import FeedKind
@@ -20,7 +21,7 @@ from driftgate.numerics.comparator import Comparator
 from driftgate.numerics.outputs import plan_feeds
 from driftgate.plan import Job
 from driftgate.scorekeeping import Functions, ScoreTrack
-from driftgate.sessions import Artifact, Session, Tensor
+from driftgate.sessions import Artifact, Session, Tensor, Tensors
 
 #: Opens a stretch of waiting, for a model or a worker, in which KeyboardInterrupt may come.
 Breakable = Callable[[], AbstractContextManager[None]]
@@ -81,8 +82,9 @@ def capture(
     progress: Progress | None = None,
     clock: Callable[[], float] = time.monotonic,
     breakable: Breakable = nullcontext,
+    aside: Aside | None = None,
 ) -> Capture:
-    """Run a leg and return its facts, which hold what there is even if it was interrupted.
+    """Run a leg and return its facts, which hold what there is even if it was interrupted; outputs are put `aside`.
 
     The facts are whole samples only if nothing interrupts outside of `breakable`.
 
@@ -105,7 +107,11 @@ def capture(
                 _remember(job, runners, stack)
             comparators = _comparators(job, runners)
             scorers = _score_tracks(job, runners, stack)
-            _run_samples(job, leg, runners, comparators, scorers, progress=progress, clock=clock, breakable=breakable)
+            for sample, outputs in _run_samples(
+                job, leg, runners, comparators, scorers, progress=progress, clock=clock, breakable=breakable
+            ):
+                if aside is not None:
+                    aside.add(sample, outputs)
         except KeyboardInterrupt:
             interrupted = True
         records = tuple(found for track in scorers if (found := track.records(runners[track.stage].run)) is not None)
@@ -230,7 +236,8 @@ def _run_samples(
     progress: Progress | None,
     clock: Callable[[], float],
     breakable: Breakable,
-) -> None:
+) -> Iterator[tuple[str, Mapping[str, Tensors]]]:
+    """Run and measure sample by sample; each with its outputs by stage once it is measured."""
     samples = job.plan.samples
     expected = dict(zip(samples.ids, samples.digests, strict=True))
     total = len(samples.of_blocks(leg.blocks))
@@ -261,6 +268,7 @@ def _run_samples(
             done += 1
             if progress is not None:
                 progress(done, total)
+            yield sample, outputs
 
 
 def _same_feeds(

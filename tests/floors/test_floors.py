@@ -22,6 +22,7 @@ FLOORS = (
     "transforms",
     "scoring",
     "sessions",
+    "aside",
     "escaping",
     "storage",
     "judgement",

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from driftgate.backends.onnxruntime_backend import SHARED_BYTES, OnnxRuntimeBackend
+from driftgate.backends.onnxruntime_backend import SHARED_NUMBERS, OnnxRuntimeBackend
 from driftgate.errors import LoadRefused
 from driftgate.sessions import Artifact
 from support.models import model, save, value
@@ -77,19 +77,19 @@ def test_a_part_finds_the_weights_it_does_not_hold(tmp_path: Path) -> None:
 
 
 def test_weights_that_nobody_reads_are_no_hindrance(tmp_path: Path) -> None:
-    unread = np.ones(SHARED_BYTES, np.float32)
+    unread = np.ones(SHARED_NUMBERS, np.float32)
     parts = BACKEND.take_apart(artifact(save(network(unread=unread), tmp_path / "net.onnx")))
     assert outputs(parts.open(parts.model))["y"].shape == (1, 32)
 
 
 def test_weights_of_a_type_that_numpy_lacks_stay_in_the_model(tmp_path: Path) -> None:
     made = network()
-    bits = np.ones(SHARED_BYTES, np.uint16).tobytes()
-    made.graph.initializer.append(helper.make_tensor("brain", TensorProto.BFLOAT16, [SHARED_BYTES], bits, raw=True))
+    bits = np.ones(SHARED_NUMBERS, np.uint16).tobytes()
+    made.graph.initializer.append(helper.make_tensor("brain", TensorProto.BFLOAT16, [SHARED_NUMBERS], bits, raw=True))
     made.graph.node.append(helper.make_node("Cast", ["brain"], ["numbers"], to=TensorProto.FLOAT))
-    made.graph.output.append(value("numbers", [SHARED_BYTES]))
+    made.graph.output.append(value("numbers", [SHARED_NUMBERS]))
     parts = BACKEND.take_apart(artifact(save(made, tmp_path / "net.onnx")))
-    assert outputs(parts.open(parts.model))["numbers"].shape == (SHARED_BYTES,)
+    assert outputs(parts.open(parts.model))["numbers"].shape == (SHARED_NUMBERS,)
 
 
 def test_options_are_the_artifacts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -43,14 +44,14 @@ DTYPES = {
     **{f"tensor({kind}{bits})": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
 
-#: Weights of these types are shared between sessions from this size on.
+#: Weights of these types are shared between sessions, from so many numbers on.
 SHARED_TYPES = frozenset(
     {
         *(onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16),
         *(onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT32, onnx.TensorProto.INT64),
     }
 )
-SHARED_BYTES = 1 << 14
+SHARED_NUMBERS = 1 << 12
 _SHARED = "shared"
 _SILENT = 4
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
@@ -116,7 +117,7 @@ class OnnxParts:
             for tensor in file.model.graph.initializer
             if tensor.data_type in SHARED_TYPES
             and tensor.data_location != onnx.TensorProto.EXTERNAL
-            and tensor.ByteSize() >= SHARED_BYTES
+            and math.prod(tensor.dims) >= SHARED_NUMBERS
         }
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from driftgate import __version__
+from driftgate.aside import Aside
 from driftgate.commands.speaking import EXIT_ERROR, LogText, log, progress, stdout, stopped_while_waiting
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Policy
@@ -38,6 +39,7 @@ OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, ANNOTATIONS, COMMENT, LOG_FILE)
 #: The folder of the smallest part that shows the first divergence.
 REPRO = "repro"
 NOWHERE = CommentLinks()
+NONE_ASIDE: Mapping[str, Aside] = {}
 
 
 def check(
@@ -60,13 +62,14 @@ def check(
     jobs = prepare(config, subjects=subjects, profile=profile)
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
     with stopped_while_waiting() as breakable:
-        facts, interrupted = captured(jobs, breakable)
+        asides = {} if effort is None else {job.plan.subject: effort.aside() for job in jobs}
+        facts, interrupted = captured(jobs, breakable, asides)
         if not interrupted:
             with breakable():
                 judgements = judged(facts, policies)
                 facts = recorded(jobs, facts, judgements, out)
                 if effort is not None:
-                    facts = investigated(jobs, facts, judgements, effort, out)
+                    facts = investigated(jobs, facts, judgements, effort, out, asides)
         return deliver(
             facts,
             policies,
@@ -79,8 +82,13 @@ def check(
         )
 
 
-def captured(jobs: Sequence[Job], breakable: Breakable) -> tuple[tuple[Facts, ...], bool]:
-    """The facts of every leg of every job; True, and facts without runs, where it was stopped before their end."""
+def captured(
+    jobs: Sequence[Job], breakable: Breakable, asides: Mapping[str, Aside] = NONE_ASIDE
+) -> tuple[tuple[Facts, ...], bool]:
+    """The facts of every leg of every job; True, and facts without runs, where it was stopped before their end.
+
+    `asides` takes outputs for an investigation, by subject.
+    """
     found: list[Facts] = []
     interrupted = False
     for job in jobs:
@@ -90,7 +98,7 @@ def captured(jobs: Sequence[Job], breakable: Breakable) -> tuple[tuple[Facts, ..
                 continue
             log(message("leg-started", leg=leg.id, stages=leg.stages, plan=job.plan.digest[:12]))
             with progress(message("progress-leg", leg=leg.id)) as advance:
-                got = capture(job, leg, progress=advance, breakable=breakable)
+                got = capture(job, leg, progress=advance, breakable=breakable, aside=asides.get(job.plan.subject))
             interrupted = got.interrupted
             found.append(got.facts)
             _log_runs(got.facts)
@@ -119,7 +127,12 @@ def recorded(
 
 
 def investigated(
-    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], effort: Effort, out: Path
+    jobs: Sequence[Job],
+    facts: Sequence[Facts],
+    judgements: Sequence[Judgement],
+    effort: Effort,
+    out: Path,
+    asides: Mapping[str, Aside] = NONE_ASIDE,
 ) -> tuple[Facts, ...]:
     """The facts with what an investigation of each job's first failing link found, its repro below `out`."""
     found: list[Facts] = []
@@ -130,7 +143,7 @@ def investigated(
             continue
         samples = worst_samples(one, judgement, link, effort.samples)
         with progress(message("progress-nodes", link=link.name)) as advance:
-            inquiry = look_into(job, link, samples, effort, progress=advance)
+            inquiry = look_into(job, link, samples, effort, aside=asides.get(job.plan.subject), progress=advance)
         folder = out / REPRO / (job.plan.subject if len(jobs) > 1 else "")
         found.append(with_found(one, inquiry.write_repro(folder) if effort.repro else inquiry.found))
         log(message("investigated", link=link.name, seconds=inquiry.found.seconds))

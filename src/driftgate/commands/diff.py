@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from driftgate.aside import Aside
 from driftgate.backends.registry import backend
 from driftgate.commands.checking import OUTPUTS, REPRO, captured, deliver
 from driftgate.commands.effort import effort, effort_options
@@ -81,21 +82,22 @@ def command(
     job = _job(a, b, inputs, kind=LinkKind(kind), names=_names(outputs), options={"level": level, "threads": threads})
     with stopped_while_waiting() as breakable:
         wanted = effort(memory, node_samples, repro=repro) if nodes else None
-        facts, interrupted = captured([job], breakable)
+        asides = {} if wanted is None else {job.plan.subject: wanted.aside()}
+        facts, interrupted = captured([job], breakable, asides)
         policies = {job.plan.subject: Policy()}
         if wanted is not None and not interrupted:
             with breakable():
-                facts = (_with_nodes(job, facts[0], wanted, out),)
+                facts = (_with_nodes(job, facts[0], wanted, out, asides[job.plan.subject]),)
         return deliver(facts, policies, out, as_json=as_json, log_text=log_text, interrupted=interrupted)
 
 
-def _with_nodes(job: Job, facts: Facts, wanted: Effort, out: Path | None) -> Facts:
+def _with_nodes(job: Job, facts: Facts, wanted: Effort, out: Path | None, aside: Aside) -> Facts:
     (link,) = job.plan.links
     samples = worst_samples(facts, judge(facts, Policy()), link, wanted.samples)
     if not can_tap(job, link):
         raise UsageError(message("nodes-untappable", stages=(link.reference, link.candidate)))
     with progress(message("progress-nodes", link=link.name)) as advance:
-        inquiry = look_into(job, link, samples, wanted, progress=advance)
+        inquiry = look_into(job, link, samples, wanted, aside=aside, progress=advance)
     found = inquiry.found if out is None or not wanted.repro else inquiry.write_repro(out / REPRO)
     return with_found(facts, found)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftgate.domain.investigations import NodeError
 from driftgate.errors import DriftgateError
-from driftgate.localisation.nodeerrors import Gathered, node_error, regions
+from driftgate.localisation.nodeerrors import Gathered, regions
 from driftgate.localisation.rounding import Rounding, read_rounding
 from driftgate.localisation.sketching import open_forced, run_forced
 from driftgate.localisation.survey import Survey
@@ -50,17 +50,13 @@ def measure(
     nodes: list[NodeError] = []
     gap = 0.0
     for number, window in enumerate(planned):
-        found = {match.b: Gathered() for match in window.matches}
+        found = Gathered(survey, window, rounding)
         with ExitStack() as stack:
             sides = _Sides.opened(survey, window, stack)
             for sample in samples:
                 alone = untapped.get(sample, {}) if number == 0 else {}
-                gap = max(gap, _measure_sample(survey, window, sides, sample, found, rounding, sample in few, alone))
-        nodes += (
-            node_error(survey, match, found[match.b], rounding.get(match.b), region[match.b])
-            for match in window.matches
-            if found[match.b].total
-        )
+                gap = max(gap, _measure_sample(survey, window, sides, sample, found, sample in few, alone))
+        nodes += found.node_errors(region)
         if progress is not None:
             progress(len(nodes), len(pairs))
     return Measured(tuple(sorted(nodes, key=lambda node: node.order)), gap)
@@ -91,8 +87,7 @@ def _measure_sample(
     window: Window,
     sides: _Sides,
     sample: str,
-    found: Mapping[int, Gathered],
-    rounding: Mapping[int, Rounding],
+    found: Gathered,
     is_one_of_few: bool,
     alone: Tensors,
 ) -> float:
@@ -108,9 +103,7 @@ def _measure_sample(
         survey.note(message("cut-failed", reason=str(error).splitlines()[0]))
         sides.forced = None
         return gap
-    for match in window.matches:
-        if match.b in own and match.a in reference:
-            found[match.b].add_own(survey, match, reference, own[match.b], rounding.get(match.b))
+    found.add_own(reference, own)
     return gap
 
 
@@ -126,7 +119,7 @@ def _add_totals(
     session: Session,
     sample: str,
     feeds: Tensors,
-    found: Mapping[int, Gathered],
+    found: Gathered,
     reference: Mapping[int, Tensor],
     alone: Tensors,
 ) -> float:
@@ -134,7 +127,7 @@ def _add_totals(
     for match in window.matches:
         value = survey.b.numbers(match.b, outputs, feeds)
         if value is not None and match.a in reference:
-            found[match.b].add_total(survey, match, reference[match.a], value)
+            found.add_total(match, reference[match.a], value)
     return _gap(outputs, alone)
 
 

@@ -2,65 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from driftgate.domain.investigations import NodeError
-from driftgate.domain.measurements import Array, Moments, concatenate
+from driftgate.domain.measurements import Array, Moments
 from driftgate.localisation.explained import excess, explained
 from driftgate.localisation.pairing import Match
 from driftgate.localisation.points import VIEWS, Point
 from driftgate.localisation.rounding import Rounding
 from driftgate.localisation.survey import Survey
+from driftgate.localisation.windows import Window
 from driftgate.numerics.moments import fold
-from driftgate.numerics.single import quick_by_channel
+from driftgate.numerics.sums import RunningSums, mean_square
 from driftgate.sessions import Tensor
 
 TOP_CHANNELS = 5
-ROWS = 16  # rows that are kept before they are folded into one
 CUT_OFF_STEPS = 4.0  # what lies farther beyond a range than this is cut off; less is rounded
 UNIFORM = 12.0  # variance of rounding to a step of 1 is 1/12
 
 
 @dataclass(slots=True)
-class Gathered:
-    """One pair's moments: `total` rows of samples, `own` a table of channels for each of a few samples."""
+class _Held:
+    """Of the reference's values how many were looked at and how many the range cuts off; the squares cut off."""
 
-    total: list[Moments] = field(default_factory=list)
-    own: list[Moments] = field(default_factory=list)
+    count: int = 0
     clipped: float = 0.0
     cut_off: float = 0.0
-    count: int = 0
-    source_power: dict[int, list[Array]] = field(default_factory=dict)
 
-    def add_total(self, survey: Survey, match: Match, value_a: Tensor, value_b: Tensor) -> None:
-        """One sample's error as both sides run."""
-        row = survey.moments(match, value_a, value_b, axis=None)
-        if row is None:
-            return
-        self.total.append(row)
-        if len(self.total) == ROWS:
-            self.total = [fold(concatenate(self.total))]
 
-    def add_own(
-        self, survey: Survey, match: Match, reference: Mapping[int, Tensor], own: Tensor, rounding: Rounding | None
-    ) -> None:
-        """One sample's error of the node alone; what its range cannot hold is counted, not held against it."""
-        value = self._held(survey.b.points[match.b], reference[match.a])
-        table = survey.moments(match, value, own, axis=survey.axis(match, value.shape))
-        if table is not None and (not self.own or len(self.own[0]) == len(table)):
-            self.own.append(table)
-        for index in {term.source for term in rounding.terms} if rounding is not None else ():
+class Gathered:
+    """The sums of a window's pairs: of both sides as they run, and by channel of the few samples of which the
+    candidate's own error is known."""
+
+    def __init__(self, survey: Survey, window: Window, rounding: Mapping[int, Rounding]) -> None:
+        self._survey = survey
+        self._window = window
+        self._rounding = rounding
+        self._total = RunningSums()
+        self._own = RunningSums()
+        self._held: defaultdict[int, _Held] = defaultdict(_Held)
+        self._powers: defaultdict[int, list[Array]] = defaultdict(list)
+
+    def add_total(self, match: Match, value_a: Tensor, value_b: Tensor) -> None:
+        """One sample's error of a pair as both sides run."""
+        other = self._survey.as_reference(match, value_b, value_a)
+        if other is not None:
+            self._total.add(match.b, value_a, other, axis=None)
+
+    def add_own(self, reference: Mapping[int, Tensor], own: Mapping[int, Tensor]) -> None:
+        """One sample's errors of the nodes alone; what a range cannot hold is counted, not held against it."""
+        survey = self._survey
+        sources: set[int] = set()
+        for match in self._window.matches:
+            if match.b not in own or match.a not in reference:
+                continue
+            value = self._kept(survey.b.points[match.b], reference[match.a])
+            other = survey.as_reference(match, own[match.b], value)
+            if other is not None:
+                self._own.add(match.b, value, other, axis=survey.axis(match, value.shape))
+            if match.b in self._rounding:
+                sources.update(term.source for term in self._rounding[match.b].terms)
+        for index in sources:
             source = survey.by_candidate.get(index)
             if source is not None and source.a in reference:
                 given = reference[source.a]
-                self.source_power.setdefault(index, []).append(_power(given, survey.axis(source, given.shape)))
+                power = mean_square(given, survey.axis(source, given.shape))
+                if not self._powers[index] or len(self._powers[index][0]) == len(power):
+                    self._powers[index].append(power)
 
-    def _held(self, point: Point, value: Tensor) -> Tensor:
+    def _kept(self, point: Point, value: Tensor) -> Tensor:
         """What of a value the point's range holds; the rest is counted."""
-        self.count += value.size
+        held = self._held[point.index]
+        held.count += value.size
         if point.clip is None or not value.size:
             return value
         low, high = point.clip
@@ -69,35 +86,55 @@ class Gathered:
         slack = CUT_OFF_STEPS * (point.step or 0.0)
         kept: Tensor = np.clip(value, low, high)
         value = np.clip(value, *point.heard)
-        self.clipped += float(np.count_nonzero(value < low - slack) + np.count_nonzero(value > high + slack))
-        self.cut_off += float(np.square(value - np.clip(value, low, high), dtype=np.float64).sum())
+        held.clipped += float(np.count_nonzero(value < low - slack) + np.count_nonzero(value > high + slack))
+        held.cut_off += float(np.square(value - np.clip(value, low, high), dtype=np.float64).sum())
         return kept
 
+    def node_errors(self, region: Mapping[int, tuple[str, ...]]) -> Iterator[NodeError]:
+        """What was gathered, one error for each pair that was compared."""
+        for match in self._window.matches:
+            if match.b in self._total:
+                yield self._node_error(match, region[match.b])
 
-def node_error(
-    survey: Survey, match: Match, found: Gathered, rounding: Rounding | None, region: tuple[str, ...]
-) -> NodeError:
-    """What was gathered of a pair, as one node's error."""
-    point = survey.b.points[match.b]
-    own: Moments | None = None
-    worst = 0.0
-    channels: tuple[tuple[int, float], ...] = ()
-    if found.own:
-        table = fold(concatenate(found.own), len(found.own[0]))
-        own = fold(table)
-        worst, channels = _worst(survey, point, table, found, rounding)
-    return NodeError(
-        pair=survey.pair(match),
-        op=point.op,
-        order=match.b,
-        region=region,
-        total=fold(concatenate(found.total)),
-        own=own,
-        excess=worst,
-        top_channels=channels,
-        step=point.step,
-        clipped=found.clipped / found.count if found.count else 0.0,
-    )
+    def _node_error(self, match: Match, region: tuple[str, ...]) -> NodeError:
+        point = self._survey.b.points[match.b]
+        held = self._held[match.b]
+        own: Moments | None = None
+        worst = 0.0
+        channels: tuple[tuple[int, float], ...] = ()
+        if match.b in self._own:
+            table = self._own.moments(match.b)
+            own = fold(table)
+            worst, channels = self._worst(match, table)
+        return NodeError(
+            pair=self._survey.pair(match),
+            op=point.op,
+            order=match.b,
+            region=region,
+            total=self._total.moments(match.b),
+            own=own,
+            excess=worst,
+            top_channels=channels,
+            step=point.step,
+            clipped=held.clipped / held.count if held.count else 0.0,
+        )
+
+    def _worst(self, match: Match, table: Moments) -> tuple[float, tuple[tuple[int, float], ...]]:
+        """How many times the own error is what precision explains: of the tensor, and of its worst channels."""
+        point = self._survey.b.points[match.b]
+        held = self._held[match.b]
+        rounding = self._rounding.get(match.b)
+        sources = {term.source for term in rounding.terms} if rounding is not None else set()
+        allowed = explained(
+            point,
+            power=table.m2_a / np.maximum(table.count, 1.0) + table.mean_a**2,
+            rounding=rounding,
+            source_power={index: np.mean(self._powers[index], axis=0) for index in sources if self._powers[index]},
+            given_noise=sum((step**2 / UNIFORM for step in _given_steps(self._survey, point)), 0.0),
+        )
+        whole, ratio = excess(table, allowed, held.cut_off / held.count if held.count else 0.0)
+        order = np.argsort(-ratio, kind="stable")[:TOP_CHANNELS]
+        return whole, tuple((int(c), float(ratio[c])) for c in order if ratio[c] > 0) if len(ratio) > 1 else ()
 
 
 def regions(survey: Survey) -> dict[int, tuple[str, ...]]:
@@ -118,32 +155,6 @@ def regions(survey: Survey) -> dict[int, tuple[str, ...]]:
             pending.extend(source for source in points[at].sources if source not in paired)
         found[index] = tuple(names)
     return found
-
-
-def _power(value: Tensor, axis: int | None) -> Array:
-    """Mean square by channel."""
-    return _mean_square(quick_by_channel(value, value, axis=axis))
-
-
-def _mean_square(table: Moments) -> Array:
-    power: Array = table.m2_a / np.maximum(table.count, 1.0) + table.mean_a**2
-    return power
-
-
-def _worst(
-    survey: Survey, point: Point, table: Moments, found: Gathered, rounding: Rounding | None
-) -> tuple[float, tuple[tuple[int, float], ...]]:
-    """How many times the own error is what precision explains: of the tensor, and of its worst channels."""
-    allowed = explained(
-        point,
-        power=_mean_square(table),
-        rounding=rounding,
-        source_power={index: np.mean(powers, axis=0) for index, powers in found.source_power.items()},
-        given_noise=sum((step**2 / UNIFORM for step in _given_steps(survey, point)), 0.0),
-    )
-    whole, ratio = excess(table, allowed, found.cut_off / found.count if found.count else 0.0)
-    order = np.argsort(-ratio, kind="stable")[:TOP_CHANNELS]
-    return whole, tuple((int(c), float(ratio[c])) for c in order if ratio[c] > 0) if len(ratio) > 1 else ()
 
 
 def _given_steps(survey: Survey, point: Point) -> Sequence[float]:

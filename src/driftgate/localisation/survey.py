@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from driftgate.domain.investigations import Pair
-from driftgate.domain.measurements import Moments
 from driftgate.localisation.pairing import Match
 from driftgate.localisation.subject import Subject, shaped
 from driftgate.messages.message import Message
 from driftgate.numerics.alignment import channel_axis
-from driftgate.numerics.single import quick_by_channel
 from driftgate.numerics.sketches import Sketch
 from driftgate.sessions import Tensor
 
@@ -58,12 +56,9 @@ class Survey:
         like = shaped(value, self.sketches_b[match.b].shape, None)
         return value if like is None else like
 
-    def moments(self, match: Match, value_a: Tensor, value_b: Tensor, *, axis: int | None) -> Moments | None:
-        """The moments of one pair in the reference's axes; None where the shapes do not fit."""
-        other = shaped(value_b, value_a.shape, self.permuted.get((match.a, match.b)))
-        if other is None:
-            return None
-        return quick_by_channel(value_a, other, axis=axis, step=self.b.points[match.b].step)
+    def as_reference(self, match: Match, value: Tensor, like: Tensor) -> Tensor | None:
+        """The candidate's value in the axes of the reference's; None where the shapes do not fit."""
+        return shaped(value, like.shape, self.permuted.get((match.a, match.b)))
 
     def axis(self, match: Match, shape: tuple[int, ...]) -> int | None:
         """The axis of a pair's features in the reference's order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ HELD = 4
 #: What a session's memory pool takes beyond what it was asked for.
 SLACK = 1.25
 #: Constants that shape inference needs; larger ones are weights.
-SHAPE_BYTES = 4096
+SHAPE_NUMBERS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _inferred(subject: Subject, feeds: Tensors) -> dict[int, int]:
             for length in feed.shape:
                 fed.type.tensor_type.shape.dim.add().dim_value = length
     for tensor in subject.model.graph.initializer:
-        if tensor.ByteSize() <= SHAPE_BYTES and tensor.data_location != onnx.TensorProto.EXTERNAL:
+        if math.prod(tensor.dims) <= SHAPE_NUMBERS and tensor.data_location != onnx.TensorProto.EXTERNAL:
             bare.graph.initializer.append(tensor)
         else:
             bare.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))

@@ -14,7 +14,7 @@ from driftgate.domain.measurements import Array
 BUCKETS = 256
 EQUAL_DB = 200.0
 _PERIOD = 1 << 20  # values that have signs of their own; larger tensors use the signs again, some turned
-_PART = 1 << 17  # values at a time, so that they stay in the cache; a multiple of the buckets
+_PART = 1 << 16  # values at a time, so that they stay in the cache; a multiple of the buckets
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,10 @@ def sketch(tensor: NDArray[Any]) -> Sketch:
     flat = np.ascontiguousarray(tensor).reshape(-1).astype(np.float32, copy=False)
     if not len(flat):
         return Sketch(tensor.shape, np.zeros(BUCKETS), np.zeros(6), True)
-    magnitude = np.abs(flat)
-    largest = float(magnitude.max())
-    finite = bool(np.isfinite(largest))
+    finite = bool(np.isfinite(flat.min()) and np.isfinite(flat.max()))
     if not finite:
         flat = np.nan_to_num(flat, nan=0.0, posinf=0.0, neginf=0.0)
-        magnitude = np.abs(flat)
-    mean, mean_abs = float(flat.mean(dtype=np.float64)), float(magnitude.mean(dtype=np.float64))
-    power = float(np.dot(flat, flat)) / len(flat)
-    invariants = np.array([flat.min(), flat.max(), mean, mean_abs, np.sqrt(power), (mean + mean_abs) / 2], np.float64)
-    return Sketch(tensor.shape, _projected(flat), invariants, finite)
+    return Sketch(tensor.shape, *_looked_through(flat), finite)
 
 
 def likeness(a: Sketch, b: Sketch) -> float:
@@ -67,20 +61,34 @@ def order_free_likeness(a: Sketch, b: Sketch) -> float:
     return _decibel(a.invariants, b.invariants)
 
 
-def _projected(flat: NDArray[np.float32]) -> Array:
-    """Each value times a random sign, summed into the bucket of its place."""
-    signs = _signs()
+def _looked_through(flat: NDArray[np.float32]) -> tuple[Array, Array]:
+    """Each value times a random sign, summed into the bucket of its place; and the invariants."""
+    signs, ones = _signs(), _ones()
     sums = np.zeros(BUCKETS)
+    total, magnitude, power = 0.0, 0.0, 0.0
+    least, most = np.inf, -np.inf
+    room = np.empty(min(len(flat), _PART), np.float32)
     for start in range(0, len(flat), _PART):
         part = flat[start : start + _PART]
         place = start % _PERIOD
-        signed = part * signs[place : place + len(part)]
+        signed = np.multiply(part, signs[place : place + len(part)], out=room[: len(part)])
         whole = len(signed) // BUCKETS * BUCKETS
         # Each turn through the signs has a sign of its own, or what the turns have in common would add up.
         turned = -1.0 if (start // _PERIOD) * 0x9E3779B1 & 0x80000000 else 1.0
-        sums += turned * signed[:whole].reshape(-1, BUCKETS).sum(0, dtype=np.float64)
+        sums += turned * np.add.reduce(signed[:whole].reshape(-1, BUCKETS), 0)
         sums[: len(signed) - whole] += turned * signed[whole:]
-    return sums
+        total += float(part @ ones[: len(part)])
+        power += float(part @ part)
+        magnitude += float(np.abs(part, out=signed) @ ones[: len(part)])
+        least, most = min(least, float(part.min())), max(most, float(part.max()))
+    count = len(flat)
+    mean, size = total / count, magnitude / count
+    return sums, np.array([least, most, mean, size, np.sqrt(power / count), (mean + size) / 2])
+
+
+@lru_cache(maxsize=1)
+def _ones() -> NDArray[np.float32]:
+    return np.ones(_PART, np.float32)
 
 
 def _decibel(a: Array, b: Array) -> float:
