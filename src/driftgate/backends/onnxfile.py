@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -89,33 +89,23 @@ class OnnxFile:
     def steps(self, names: Iterable[str]) -> dict[str, float]:
         """The size of one LSB of those tensors that come out of a DequantizeLinear with a constant scalar scale."""
         producers = {name: node for node in self.model.graph.node for name in node.output if name}
-        found = {name: self._step(name, producers) for name in names}
+        constants = {tensor.name: tensor for tensor in self.model.graph.initializer}
+        found = {name: self._step(name, producers, constants) for name in names}
         return {name: step for name, step in found.items() if step is not None}
 
-    def _step(self, name: str, producers: dict[str, onnx.NodeProto]) -> float | None:
+    def _step(
+        self, name: str, producers: Mapping[str, onnx.NodeProto], constants: Mapping[str, onnx.TensorProto]
+    ) -> float | None:
         node = producers.get(name)
         while node is not None and node.op_type in SHAPE_OPERATORS and node.domain in STANDARD_DOMAINS:
             node = producers.get(node.input[0])
         if node is None or node.op_type != "DequantizeLinear" or node.domain not in STANDARD_DOMAINS:
             return None
-        scale = self._constant(node.input[1], producers)
+        scale = _constant(node.input[1], producers, constants)
         if scale is None or any(length != 1 for length in scale.dims):
             return None
         step = float(numpy_helper.to_array(scale, str(self.folder)).reshape(()))
         return step if 0 < step < float("inf") else None
-
-    def _constant(self, name: str, producers: dict[str, onnx.NodeProto]) -> onnx.TensorProto | None:
-        initializers: dict[str, onnx.TensorProto] = {tensor.name: tensor for tensor in self.model.graph.initializer}
-        if name in initializers:
-            return initializers[name]
-        node = producers.get(name)
-        if node is None or node.op_type != "Constant" or not node.attribute:
-            return None
-        attribute = node.attribute[0]
-        if attribute.name == "value_float":
-            return onnx.helper.make_tensor(name, onnx.TensorProto.FLOAT, (), (attribute.f,))
-        tensor: onnx.TensorProto = attribute.t
-        return tensor if attribute.name == "value" else None
 
     def ranked(self) -> frozenset[str]:
         """The inputs and outputs whose rank the file declares, be it 0."""
@@ -164,6 +154,21 @@ def names_read(model: onnx.ModelProto) -> frozenset[str]:
     graphs = tuple(_graphs(model.graph))
     read = {name for graph in graphs for node in graph.node for name in node.input}
     return frozenset(read.union(output.name for graph in graphs for output in graph.output))
+
+
+def _constant(
+    name: str, producers: Mapping[str, onnx.NodeProto], constants: Mapping[str, onnx.TensorProto]
+) -> onnx.TensorProto | None:
+    if name in constants:
+        return constants[name]
+    node = producers.get(name)
+    if node is None or node.op_type != "Constant" or not node.attribute:
+        return None
+    attribute = node.attribute[0]
+    if attribute.name == "value_float":
+        return onnx.helper.make_tensor(name, onnx.TensorProto.FLOAT, (), (attribute.f,))
+    tensor: onnx.TensorProto = attribute.t
+    return tensor if attribute.name == "value" else None
 
 
 def _label(node: onnx.NodeProto) -> str:

@@ -194,8 +194,8 @@ def _rewired(node: onnx.NodeProto, used: Mapping[str, int], owner: Mapping[str, 
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     own = {owner[name] for name in node.output if name in owner}
-    new = {name: name + GIVEN for name, point in used.items() if point not in own}
-    _rename(copy, new)
+    read = (*node.input, *outer_references(node))
+    _rename(copy, {name: name + GIVEN for name in read if name in used and used[name] not in own})
     return copy
 
 

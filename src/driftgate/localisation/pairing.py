@@ -70,8 +70,9 @@ class _Found:
     def by_value(self) -> None:
         """Pairs whose values agree as only the same tensor's do; equal ones are told apart by their surroundings."""
         edges = []
+        sizes_b = _by_size(self._b)
         for size, members_a in _by_size(self._a).items():
-            members_b = _by_size(self._b).get(size, [])
+            members_b = sizes_b.get(size, [])
             if size < LEAST_SIZE or not members_b:
                 continue
             table = self._table(size, members_a, members_b)
@@ -119,8 +120,9 @@ class _Found:
     def by_likeness(self) -> bool:
         """Pairs of which each is by far the most alike that the other has, paired ones counted: lossy values."""
         found = []
+        sizes_b = _by_size(self._b)
         for size, members_a in _by_size(self._a).items():
-            members_b = _by_size(self._b).get(size, [])
+            members_b = sizes_b.get(size, [])
             loose_a = [n for n, x in enumerate(members_a) if x not in self.matches]
             loose_b = [n for n, y in enumerate(members_b) if y not in self._taken]
             if size < LEAST_SIZE or not loose_a or not loose_b:

@@ -172,7 +172,6 @@ class RunningSums:
         width, length = x.shape
         long = min(length, BLOCK)
         wide = max(1, BLOCK // long)
-        self._flush()
         found = []
         with np.errstate(over="ignore", invalid="ignore"):
             for c in range(0, width, wide):
