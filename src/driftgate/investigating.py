@@ -23,6 +23,7 @@ from driftgate.messages.message import message
 from driftgate.pipeline import stage_feeds
 from driftgate.plan import Job
 from driftgate.sessions import Artifact, Tensor
+from driftgate.vendor.nodetables import read_node_table
 
 SAMPLES = 4
 HISTOGRAMS = 5  # diverging nodes whose values are counted
@@ -71,14 +72,23 @@ def with_found(facts: Facts, found: Investigation) -> Facts:
     return replace(facts, investigations=(*(i for i in facts.investigations if i.link != found.link), found))
 
 
-def first_tappable(job: Job, judgement: Judgement) -> Link | None:
-    """The first link in the route that failed and whose two sides can both be tapped."""
+def first_to_look_into(job: Job, judgement: Judgement) -> Link | None:
+    """The first link in the route that failed and of whose nodes something can be known: both of its sides can be
+    tapped, or the vendor's tool wrote a table."""
     if job.state:
         return None
     failed = {
         verdict.target for check in judgement.checks for verdict in check.verdicts if verdict.outcome is Outcome.FAILED
     }
-    return next((link for link in job.plan.links if link.name in failed and can_tap(job, link)), None)
+    return next(
+        (link for link in job.plan.links if link.name in failed and (can_tap(job, link) or node_table(job, link))), None
+    )
+
+
+def node_table(job: Job, link: Link) -> Path | None:
+    """The file with the vendor's numbers on a link's candidate."""
+    told = next(a.options.get("node_table") for a in job.artifacts if a.stage == link.candidate)
+    return Path(str(told)) if told else None
 
 
 def can_tap(job: Job, link: Link) -> bool:
@@ -115,6 +125,9 @@ def look_into(
 
     The candidate runs untapped only if none of its outputs for these samples was put `aside`.
     """
+    table = node_table(job, link)
+    if table is not None and not can_tap(job, link):
+        return _as_told(link, table)
     untapped = {} if aside is None else {s: made for s, made in aside.of(link.candidate).items() if s in samples}
     try:
         a, b = _side(job, link.reference, samples[0]), _side(job, link.candidate, samples[0])
@@ -133,6 +146,14 @@ def look_into(
         return Inquiry(replace(found, histograms=spread), (a, b), samples)
     except DriftgateError as error:
         return Inquiry(Investigation(link.name, notes=error.problems), None, samples)
+
+
+def _as_told(link: Link, table: Path) -> Inquiry:
+    """What the vendor's tool wrote of a link that cannot be tapped."""
+    try:
+        return Inquiry(Investigation(link.name, vendor=read_node_table(table, link.candidate)), None, ())
+    except DriftgateError as error:
+        return Inquiry(Investigation(link.name, notes=error.problems), None, ())
 
 
 def _onnx_side(job: Job, artifact: Artifact, sample: str) -> Subject:

@@ -25,6 +25,7 @@ FLOORS = (
     "aside",
     "escaping",
     "storage",
+    "vendor",
     "judgement",
     "backends",
     "localisation",

@@ -15,7 +15,7 @@ from driftgate.domain.judgement import Judgement, Policy
 from driftgate.domain.results import Results, Tool
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import inert
-from driftgate.investigating import Effort, first_tappable, look_into, with_found, worst_samples
+from driftgate.investigating import Effort, first_to_look_into, look_into, with_found, worst_samples
 from driftgate.judgement.judge import judge
 from driftgate.keeping import FOLDER as RECORDINGS
 from driftgate.keeping import chosen, record
@@ -137,7 +137,7 @@ def investigated(
     """The facts with what an investigation of each job's first failing link found, its repro below `out`."""
     found: list[Facts] = []
     for job, one, judgement in zip(jobs, facts, judgements, strict=True):
-        link = first_tappable(job, judgement)
+        link = first_to_look_into(job, judgement)
         if link is None:
             found.append(one)
             continue

@@ -72,6 +72,28 @@ class Histogram:
     percentiles: tuple[tuple[float, float, float], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class VendorNode:
+    """One row of a table that the vendor's tool printed; empty strings and None where it does not say."""
+
+    node: str
+    cosine: float | None
+    tensor: str = ""
+    op: str = ""
+    on: str = ""  # the unit that runs it
+    dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VendorTable:
+    """The vendor's numbers node by node, as told: from which file, in which column, and rows that were unreadable."""
+
+    source: str
+    column: str
+    nodes: tuple[VendorNode, ...]
+    unread: int = 0
+
+
 class TrialResult(str, Enum):
     """How an experiment ended."""
 
@@ -111,3 +133,4 @@ class Investigation:
     seconds: float = 0.0
     notes: tuple[Message, ...] = ()
     histograms: tuple[Histogram, ...] = ()  # of flagged pairs only
+    vendor: VendorTable | None = None  # where nothing could be tapped

@@ -104,9 +104,9 @@ class Divergence:
     """A node at which the candidate leaves the reference: the tensors of both sides, the candidate's operator,
     the region of its nodes that lies between the last agreement and here, and the numbers.
 
-    `cause` is excess, clipped or total: which of the numbers says so. `excess`: its own error over what its
-    precision explains, None where only the whole error is known; signal to noise ratios in dB; `clipped`: the
-    share of reference values that its range cuts off.
+    `cause` is excess, clipped, total or vendor: which of the numbers says so. `excess`: its own error over what
+    its precision explains, None where only the whole error is known; signal to noise ratios in dB; `clipped`: the
+    share of reference values that its range cuts off; `cosine`: as the vendor's tool says, where only that is known.
     """
 
     link: str
@@ -119,9 +119,10 @@ class Divergence:
     cause: str
     excess: float | None
     own_sqnr: float | None
-    total_sqnr: float
+    total_sqnr: float | None
     clipped: float = 0.0
     channels: tuple[int, ...] = ()
+    cosine: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

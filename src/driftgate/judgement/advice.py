@@ -41,6 +41,6 @@ def advise(
         return first
     if not may:
         return (*first, message("advice-no-qat"))
-    few = 0 < len([d for d in divergences if d.link == broken.name]) <= FEW
+    few = 0 < len([d for d in divergences if d.link == broken.name and d.cause != "vendor"]) <= FEW
     qat = "advice-qat-few-nodes" if few else "advice-qat-tuned" if calibration_tuned else "advice-qat-may"
     return (*first, message(qat))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from driftgate.domain.investigations import Investigation, NodeError
+from driftgate.domain.investigations import Investigation, NodeError, VendorNode, VendorTable
 from driftgate.domain.judgement import Divergence
 from driftgate.domain.measurements import Moments
 from driftgate.numerics.metrics import sqnr
@@ -18,6 +18,8 @@ CLIPPED_LIMIT = 0.01
 #: Without own errors: by how much the signal to noise ratio must fall from one pair to the next, in dB.
 FALL_DB = 12.0
 MOST = 5
+#: Below this cosine a node of the vendor's table is shown; the vendor takes it for acceptable from here on.
+COSINE_LIMIT = 0.99
 
 
 def diverges(node: NodeError) -> bool:
@@ -52,9 +54,38 @@ def divergences(investigation: Investigation) -> tuple[Divergence, ...]:
     """The first diverging node, then those that add most; empty where none diverges."""
     first = first_divergence(investigation.nodes)
     if first is None:
-        return ()
+        return _as_the_vendor_says(investigation)
     rest = [node for node in ranked(investigation.nodes) if node is not first and diverges(node)]
     return tuple(_divergence(investigation.link, node) for node in (first, *rest[: MOST - 1]))
+
+
+def low_vendor_nodes(table: VendorTable | None) -> tuple[VendorNode, ...]:
+    """Nodes whose cosine is below 0.99 by the vendor's table: the first one there, then the lowest."""
+    low = [node for node in table.nodes if node.cosine is not None and node.cosine < COSINE_LIMIT] if table else []
+    rest = sorted(low[1:], key=lambda node: node.cosine if node.cosine is not None else 1.0)
+    return (*low[:1], *rest)
+
+
+def _as_the_vendor_says(investigation: Investigation) -> tuple[Divergence, ...]:
+    """Only where nothing was measured here."""
+    low = low_vendor_nodes(investigation.vendor) if not investigation.nodes else ()
+    return tuple(
+        Divergence(
+            link=investigation.link,
+            reference=node.tensor,
+            candidate=node.tensor or node.node,
+            op=node.op,
+            region=(node.node,),
+            how="vendor",
+            certainty=0.0,
+            cause="vendor",
+            excess=None,
+            own_sqnr=None,
+            total_sqnr=None,
+            cosine=node.cosine,
+        )
+        for node in low[:MOST]
+    )
 
 
 def _divergence(link: str, node: NodeError) -> Divergence:

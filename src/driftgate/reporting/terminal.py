@@ -15,7 +15,7 @@ from driftgate.escaping import terminal
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.reporting.view.links import Column, LinkName, MetricLine, VerdictLine
-from driftgate.reporting.view.nodes import Nodes
+from driftgate.reporting.view.nodes import NodeLine, Nodes
 from driftgate.reporting.view.page import Subject, page
 from driftgate.reporting.view.readings import Reading
 from driftgate.reporting.view.scores import ScoreLine
@@ -137,7 +137,11 @@ def _score(line: ScoreLine) -> str:
 def _nodes(found: Nodes) -> list[str]:
     told = "; ".join(_say(said) for said in found.told)
     first = f"{_name(found.op)} {_name(found.node)}, {_name(found.reference)} → {_name(found.candidate)}: "
-    lines = [f"  {_label('first-node')}: {first}{told}" if found.op else f"  {told}"]
+    if found.of_vendor:
+        lines = [f"  {_label('first-vendor-node')}: {_node(found)}: {told}"]
+        lines += [f"    {_node(line)}: {line.cosine}" for line in found.lines[1:]]
+        return [*lines, *(f"  {_say(note)}" for note in found.notes), f"  {_say(found.cost)}"]
+    lines = [f"  {_label('first-node')}: {first}{told}" if found.node else f"  {told}"]
     lines += [
         f"    {_name(line.op)} {_name(line.node)}: {_label('column-excess')} {line.excess}"
         f"{', ' + _label('column-clipped') + ' ' + line.clipped if line.clipped else ''},"
@@ -145,6 +149,10 @@ def _nodes(found: Nodes) -> list[str]:
         for line in found.lines[1:]
     ]
     return [*lines, *(f"  {_say(note)}" for note in found.notes), f"  {_say(found.cost)}"]
+
+
+def _node(named: Nodes | NodeLine) -> str:
+    return " ".join(_name(part) for part in (named.op, named.node) if part)
 
 
 def _metrics(line: MetricLine, columns: Sequence[Column]) -> str:

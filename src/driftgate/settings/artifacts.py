@@ -26,10 +26,15 @@ class ArtifactSection(Section):
     """What every artifact has. A bare path is short for `{path: …}` with the backend of its ending."""
 
     #: Settings that name files, for the check that they are there.
-    files: ClassVar[tuple[str, ...]] = ("path",)
+    files: ClassVar[tuple[str, ...]] = ("path", "node_table")
 
     backend: str
     path: Path | None = None
+    node_table: Path | None = Field(
+        default=None,
+        description="the vendor's comparison node by node for this stage: a log of hb_verifier or hb_compile, or "
+        "node_info.csv; shown where nothing can be tapped",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -56,7 +61,7 @@ class ArtifactSection(Section):
 class OnnxRuntimeArtifact(ArtifactSection):
     """An ONNX file, run by ONNX Runtime."""
 
-    files: ClassVar[tuple[str, ...]] = ("path", "custom_ops")
+    files: ClassVar[tuple[str, ...]] = ("path", "node_table", "custom_ops")
 
     backend: Literal["onnxruntime"] = "onnxruntime"
     path: Path = Field(description="the ONNX file; external data lie beside it")
@@ -78,7 +83,7 @@ class RecordedArtifact(ArtifactSection):
 class TorchArtifact(ArtifactSection):
     """A PyTorch module or TorchScript file, run by a worker under your own interpreter."""
 
-    files: ClassVar[tuple[str, ...]] = ("path", "weights", "search_path")
+    files: ClassVar[tuple[str, ...]] = ("path", "node_table", "weights", "search_path")
 
     backend: Literal["torch"] = "torch"
     path: Path | None = Field(default=None, description="a TorchScript file, instead of `load`")

@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from driftgate.domain.facts import Facts, Problem, ToolFacts
-from driftgate.domain.investigations import Histogram, Investigation, NodeError, Pair, Trial
+from driftgate.domain.investigations import Histogram, Investigation, NodeError, Pair, Trial, VendorTable
 from driftgate.domain.judgement import Judgement, Outcome
 from driftgate.domain.measurements import DECADES, LSBS, Alignment, Array, Measurement, Moments, Role
 from driftgate.domain.plan import Plan
@@ -116,6 +116,7 @@ class StoredInvestigation(_Stored):
     seconds: float
     notes: tuple[Message, ...]
     histograms: tuple[Histogram, ...] = ()
+    vendor: VendorTable | None = None
 
 
 class StoredFacts(_Stored):
@@ -337,6 +338,7 @@ def _stored_investigation(found: Investigation, tables: _Tables) -> StoredInvest
         seconds=found.seconds,
         notes=found.notes,
         histograms=found.histograms,
+        vendor=found.vendor,
     )
 
 
@@ -379,6 +381,7 @@ def _restored(stored: StoredFacts, tables: _Tables, source: Path) -> Facts:
                 seconds=i.seconds,
                 notes=i.notes,
                 histograms=i.histograms,
+                vendor=i.vendor,
             )
             for i in stored.investigations
         ),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from driftgate.domain.facts import Facts
+from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Divergence, Judgement
+from driftgate.judgement.nodes import COSINE_LIMIT
 from driftgate.messages.message import Message, message
 
 CHANNELS = 5
@@ -25,6 +27,7 @@ class NodeLine:
     excess: str
     clipped: str
     channels: tuple[int, ...]
+    cosine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,11 @@ class Nodes:
     cost: Message
     notes: tuple[Message, ...]
 
+    @property
+    def of_vendor(self) -> bool:
+        """Whether the numbers are the vendor's tool's, not measured here."""
+        return any(line.cosine for line in self.lines)
+
 
 def nodes(target: str, judgement: Judgement, facts: Facts | None) -> Nodes | None:
     """What is known of a link's nodes; None where it was not investigated."""
@@ -50,17 +58,9 @@ def nodes(target: str, judgement: Judgement, facts: Facts | None) -> Nodes | Non
         if found.link != target:
             continue
         diverging = [d for d in judgement.divergences if d.link == target]
-        cost = message(
-            "nodes-cost",
-            pairs=len(found.pairs),
-            samples=found.samples,
-            unpaired=len(found.unpaired_a) + len(found.unpaired_b),
-            runs=found.runs,
-            seconds=found.seconds,
-        )
+        cost = _cost(found)
         if not diverging:
-            told = message("nodes-none", pairs=len(found.nodes)) if found.nodes else message("nodes-nothing")
-            return Nodes("", "", "", "", (told,), (), cost, found.notes)
+            return Nodes("", "", "", "", (_nothing(found),), (), cost, found.notes)
         first = diverging[0]
         return Nodes(
             op=first.op,
@@ -75,9 +75,35 @@ def nodes(target: str, judgement: Judgement, facts: Facts | None) -> Nodes | Non
     return None
 
 
+def _cost(found: Investigation) -> Message:
+    """What the numbers come from."""
+    if found.vendor is not None:
+        table = found.vendor
+        return message(
+            "nodes-vendor", source=table.source, column=table.column, count=len(table.nodes), unread=table.unread
+        )
+    return message(
+        "nodes-cost",
+        pairs=len(found.pairs),
+        samples=found.samples,
+        unpaired=len(found.unpaired_a) + len(found.unpaired_b),
+        runs=found.runs,
+        seconds=found.seconds,
+    )
+
+
+def _nothing(found: Investigation) -> Message:
+    """Why no node is named."""
+    if found.vendor is not None:
+        return message("nodes-vendor-none", limit=COSINE_LIMIT)
+    return message("nodes-none", pairs=len(found.nodes)) if found.nodes else message("nodes-nothing")
+
+
 def _told(first: Divergence) -> tuple[Message, ...]:
     clipped = (message("node-clipped", share=f"{100 * first.clipped:.3g}"),) if first.clipped else ()
     said: list[Message] = []
+    if first.cosine is not None:
+        return (message("node-vendor", cosine=f"{first.cosine:.6f}"),)
     if first.excess is None:
         said.append(message("node-total", total=decibel(first.total_sqnr)))
     elif first.cause == "excess":
@@ -103,6 +129,7 @@ def _line(one: Divergence) -> NodeLine:
         excess="" if one.excess is None else _times(one.excess),
         clipped=f"{100 * one.clipped:.3g} %" if one.clipped else "",
         channels=one.channels[:CHANNELS],
+        cosine="" if one.cosine is None else f"{one.cosine:.6f}",
     )
 
 

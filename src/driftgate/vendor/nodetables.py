@@ -1,0 +1,76 @@
+"""The vendor's own comparison node by node: `hb_verifier`'s table, hb_compile's log and its `node_info.csv`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from driftgate.domain.investigations import VendorNode, VendorTable
+from driftgate.errors import ArtifactError
+from driftgate.messages.message import message
+from driftgate.vendor.tables import Row, Table, bar_tables, column, comma_table
+
+NODE = ("Node", "NodeName", "Node Name", "Name", "mod_name")
+TENSOR = ("TensorName", "Tensor Name", "Tensor")
+OPERATOR = ("NodeType", "Node Type", "OpType", "op_type", "base_op_type")
+UNIT = ("ON",)
+TYPE = ("Output Data Type", "Data Type", "DataType", "quant_dtype")
+#: Columns with a cosine, by what the candidate of the link is; the first one that a table has is taken.
+COSINES: dict[str, tuple[str, ...]] = {
+    "calibrated": ("Calibrated Cosine", "CosineSimilarity", "Cosine Similarity", "Cosine"),
+    "": ("CosineSimilarity", "Cosine Similarity", "Quantized Cosine", "Cosine"),
+}
+MOST_BYTES = 64 << 20
+
+
+def read_node_table(path: Path, stage: str) -> VendorTable:
+    """A file's node table, with the cosine that concerns this stage.
+
+    Of several tables in a log the first with nodes and such a cosine counts. Raises ArtifactError where the file
+    cannot be read or holds no such table, naming what was found.
+    """
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(MOST_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ArtifactError(message("artifact-unreadable", path=str(path), reason=reason)) from error
+    wanted = COSINES.get(stage, COSINES[""])
+    known = {name for names in (NODE, TENSOR, *COSINES.values()) for name in names}
+    bars = tuple(bar_tables(text, known))
+    comma = comma_table(text, known) if not bars else None
+    tables = bars if comma is None else (comma,)
+    for table in tables:
+        name, cosine = column(table, NODE) or column(table, TENSOR), column(table, wanted)
+        if name is not None and cosine is not None and table.rows:
+            return VendorTable(path.name, cosine, _nodes(table, name, cosine), table.odd)
+    found = tuple(" | ".join(table.columns) for table in tables) or ("-",)
+    raise ArtifactError(message("node-table-none", path=str(path), wanted=wanted, found=found))
+
+
+def _nodes(table: Table, name: str, cosine: str) -> tuple[VendorNode, ...]:
+    tensor, operator, unit, dtype = (column(table, names) for names in (TENSOR, OPERATOR, UNIT, TYPE))
+    return tuple(
+        VendorNode(
+            node=row[name],
+            tensor=_cell(row, tensor),
+            op=_cell(row, operator),
+            on=_cell(row, unit),
+            dtype=_cell(row, dtype),
+            cosine=_number(row[cosine]),
+        )
+        for row in table.rows
+    )
+
+
+def _cell(row: Row, name: str | None) -> str:
+    return "" if name is None else row[name]
+
+
+def _number(text: str) -> float | None:
+    """A finite number; None for words, dashes and nothing."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
