@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,21 +19,22 @@ from driftgate.vendor.nodetables import read_node_table
 from driftgate.vendor.tables import bar_tables, comma_table
 from support.commandline import call
 
+Rows = Sequence[tuple[str, ...]]
 SHARED = Path(__file__).parents[3] / "shared" / "vendor-logs"
 #: Our own, in the form of the tools' output.
-NODES = [
+NODES: Rows = [
     ("/stem/Conv", "Conv", "BPU", "3.25", "0.999812", "0.998731", "si8"),
     ("/stem/Relu", "Relu", "BPU", "fused", "0.999815", "0.998744", "si8"),
     ("/head/Softmax", "Softmax", "BPU", "1.0", "0.981503", "0.940021", "f32,si16"),
     ("/head/Gather", "Gather", "CPU", "-", "1.000004", "-", "si64"),
 ]
 COLUMNS = ("Node", "NodeType", "ON", "Threshold", "Calibrated Cosine", "Quantized Cosine", "Output Data Type")
-VERIFIER = [("/stem/Relu", "t1", "0.999402"), ("/neck/Add", "t2", "0.712345"), ("/head/Conv", "out", "0.640001")]
+VERIFIER: Rows = [("/stem/Relu", "t1", "0.999402"), ("/neck/Add", "t2", "0.712345"), ("/head/Conv", "out", "0.640001")]
 VERIFIER_COLUMNS = ("NodeName", "TensorName", "CosineSimilarity")
 PREFIX = "2026-11-02 08:01:02,345 \x1b[92mINFO\x1b[0m "
 
 
-def bars(columns: tuple[str, ...], rows: list[tuple[str, ...]], prefix: str = PREFIX, border: bool = True) -> str:
+def bars(columns: tuple[str, ...], rows: Rows, prefix: str = PREFIX, border: bool = True) -> str:
     widths = [max(len(row[k]) for row in [columns, *rows]) for k in range(len(columns))]
     edge = prefix + "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     lines = [
@@ -151,7 +153,8 @@ def test_it_is_shown_as_the_vendors_where_nothing_can_be_tapped(tmp_path: Path) 
     for told in (answer.out, summary):
         assert "First node below the limit by the vendor's table" in told
         assert "/neck/Add" in told
-        assert "not measured here: column CosineSimilarity of verifier.log, 3 nodes" in " ".join(told.replace("`", "").split())
+        said = " ".join(told.replace("`", "").split())
+        assert "not measured here: column CosineSimilarity of verifier.log, 3 nodes" in said
 
 
 def test_a_table_that_cannot_be_read_does_not_end_the_check(tmp_path: Path) -> None:

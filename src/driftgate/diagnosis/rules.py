@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from driftgate.diagnosis import cameras, device, evidence_rules, graphs, inputs, outputs, quantisation
+from driftgate.diagnosis import cameras, device, evidence_rules, inputs
+from driftgate.diagnosis.graphs import rules as graphs
+from driftgate.diagnosis.outputs import rules as outputs
+from driftgate.diagnosis.quantisation import rules as quantisation
 from driftgate.diagnosis.trials import Rule
 
 RULES: tuple[Rule, ...] = (

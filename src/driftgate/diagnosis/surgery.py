@@ -31,6 +31,11 @@ def attribute(node: onnx.NodeProto, name: str, default: Any = None) -> Any:  # n
     return default
 
 
+def opset(model: onnx.ModelProto) -> int:
+    """The version of ONNX's own operators that a model is written in."""
+    return max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
+
+
 def with_attributes(model: onnx.ModelProto, places: Iterable[int], **values: object) -> onnx.ModelProto:
     """Nodes with other attributes; None takes one away."""
     copy = copied(model)
