@@ -1,0 +1,86 @@
+"""A model exported as if it were still trained: statistics of the batch, dropout that is active."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from driftgate.diagnosis.bench import Bench, Side
+from driftgate.diagnosis.graphs.normalisation import scaled_by_channel
+from driftgate.diagnosis.graphs.variants import Variant, try_variant
+from driftgate.diagnosis.surgery import added_constant, attribute, copied, label, opset, replaced
+from driftgate.diagnosis.trials import Explanation, fact
+
+
+def vary_batch_norm(side: Side, place: int, node: onnx.NodeProto) -> Iterator[Variant]:
+    """Statistics of the batch instead of those that were learnt."""
+    changed = with_batch_statistics(side.whole_model, place)
+    yield Variant("train-mode-export", "statistics of the batch", changed, (label(node),))
+
+
+def with_batch_statistics(whole: onnx.ModelProto, place: int) -> onnx.ModelProto:
+    """A model of which one batch normalisation takes the statistics of the batch."""
+    model = copied(whole)
+    node = whole.graph.node[place]
+    name = f"driftgate.batch.{place}"
+    epsilon = added_constant(model, np.array(attribute(node, "epsilon", 1e-5), np.float32))
+    x = node.input[0]
+    mean, centred, square, variance, safe, root, normal = (
+        f"{name}.{part}" for part in ("mean", "centred", "square", "variance", "safe", "root", "normal")
+    )
+    axes = _reduce_axes(model, [0, 2, 3])
+    nodes = [
+        _reduce(model, x, mean, axes),
+        helper.make_node("Sub", [x, mean], [centred]),
+        helper.make_node("Mul", [centred, centred], [square]),
+        _reduce(model, square, variance, axes),
+        helper.make_node("Add", [variance, epsilon], [safe]),
+        helper.make_node("Sqrt", [safe], [root]),
+        helper.make_node("Div", [centred, root], [normal]),
+        *scaled_by_channel(model, node, normal, name),
+    ]
+    return replaced(model, place, nodes)
+
+
+def _reduce_axes(model: onnx.ModelProto, axes: list[int]) -> str | list[int]:
+    return added_constant(model, np.array(axes, np.int64)) if opset(model) >= 18 else axes
+
+
+def _reduce(model: onnx.ModelProto, source: str, target: str, axes: str | list[int]) -> onnx.NodeProto:
+    if isinstance(axes, str):
+        return helper.make_node("ReduceMean", [source, axes], [target], keepdims=1)
+    return helper.make_node("ReduceMean", [source], [target], axes=axes, keepdims=1)
+
+
+def find_training(bench: Bench) -> Iterator[Explanation]:
+    """All batch normalisations with statistics of the batch; dropout that is active."""
+    for side, wanted in ((bench.a, bench.outputs_b), (bench.b, bench.outputs_a)):
+        if not side.runs:
+            continue
+        model = side.whole_model
+        places = [place for place, node in enumerate(model.graph.node) if node.op_type == "BatchNormalization"]
+        if len(places) > 1:
+            changed = model
+            for place in reversed(places):
+                changed = with_batch_statistics(changed, place)
+            names = tuple(label(model.graph.node[place]) for place in places)
+            yield from try_variant(
+                bench, side, Variant("train-mode-export", "statistics of the batch", changed, names), wanted
+            )
+    active = [
+        label(node)
+        for side in (bench.a, bench.b)
+        if side.model is not None
+        for node in side.model.graph.node
+        if node.op_type == "Dropout" and _is_active(side, node)
+    ]
+    if active:
+        yield from fact("train-mode-export", ("active dropouts", float(len(active)), ""), subjects=active)
+
+
+def _is_active(side: Side, node: onnx.NodeProto) -> bool:
+    mode = side.value(node.input[2]) if len(node.input) > 2 else None
+    return mode is not None and bool(mode.reshape(-1)[0])

@@ -1,0 +1,1 @@
+"""Causes in quantisation: ranges from calibration, single tensors, weights, overflow, and ordinary rounding."""
