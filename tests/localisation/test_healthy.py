@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
@@ -14,7 +15,7 @@ from driftgate.judgement.nodes import first_divergence
 from support import stages
 from support.fieldnets import classifier, face_network
 from support.nets import BUILT, Network, branching, resnet50
-from support.rewriting import computed_constants, folded, renamed, reordered
+from support.rewriting import computed_constants, folded, give, halved, renamed, reordered, values
 from support.trials import investigated
 
 Build = Callable[[Path], Network]
@@ -52,6 +53,9 @@ def rewritten(network: Network, folder: Path) -> dict[str, onnx.ModelProto]:
     }
 
 
+HALVES = ("residual", "mobile", "unet", "detector", "transformer", "modern")
+
+
 def assert_healthy(investigation: Investigation, of: str) -> None:
     first = first_divergence(investigation.nodes)
     assert first is None, f"{of}: {first}"
@@ -83,3 +87,27 @@ def test_a_quantised_form_on_integers(name: str, tmp_path: Path) -> None:
     deployed = stages.on_integers(simulated, tmp_path)
     assert_healthy(investigated(simulated, deployed, network.feeds, tmp_path), "against the simulation")
     assert_healthy(investigated(network.model, deployed, network.feeds, tmp_path), "against the float network")
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_a_form_in_half_precision(name: str, tmp_path: Path) -> None:
+    network = NETWORKS[name](tmp_path)
+    found = investigated(network.model, halved(network.model), network.feeds, tmp_path)
+    assert first_divergence(found.nodes) is None
+    assert all(node.own is not None for node in found.nodes)
+    assert [note.code for note in found.notes] == ["tap-gap"]
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_a_fault_in_half_precision_is_named(name: str, tmp_path: Path) -> None:
+    network = NETWORKS[name](tmp_path)
+    candidate = halved(network.model)
+    weighted = [node for node in candidate.graph.node if node.op_type in ("Conv", "Gemm", "MatMul")]
+    node = next(node for node in weighted[len(weighted) // 2 :] if node.input[1] in values(candidate))
+    weight = values(candidate)[node.input[1]].copy()
+    weight[(0,) if node.op_type == "Conv" else (..., 0)] *= np.float16(1.5)
+    give(candidate, node, 1, weight)
+    found = investigated(network.model, candidate, network.feeds, tmp_path)
+    first = first_divergence(found.nodes)
+    assert first is not None
+    assert node.name in first.region

@@ -236,6 +236,36 @@ def channels_last(model: onnx.ModelProto) -> onnx.ModelProto:
     return made
 
 
+def halved(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The network in half precision behind a Cast of every input and before one of every output."""
+    made = copied(model)
+    graph = made.graph
+    sizes = {name for node in graph.node if node.op_type == "Resize" for name in node.input[1:]}
+    held = [tensor for tensor in graph.initializer if tensor.name not in sizes]
+    held += [attribute.t for node in graph.node for attribute in node.attribute if attribute.HasField("t")]
+    for tensor in held:
+        if tensor.data_type == TensorProto.FLOAT:
+            half = numpy_helper.to_array(tensor).astype(np.float16)
+            tensor.CopyFrom(numpy_helper.from_array(half, tensor.name))
+    del graph.value_info[:]
+    ends = [
+        [value.name for value in side if value.type.tensor_type.elem_type == TensorProto.FLOAT]
+        for side in (graph.input, graph.output)
+    ]
+    inner = {name: f"{name}_half" for side in ends for name in side}
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [inner.get(name, name) for name in names]
+    first = [
+        helper.make_node("Cast", [name], [inner[name]], f"cast_{name}", to=TensorProto.FLOAT16) for name in ends[0]
+    ]
+    last = [helper.make_node("Cast", [inner[name]], [name], f"cast_{name}", to=TensorProto.FLOAT) for name in ends[1]]
+    nodes = [*first, *(copied_node(node) for node in graph.node), *last]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return made
+
+
 def computed_constants(model: onnx.ModelProto) -> onnx.ModelProto:
     """Every constant of floats is computed by the model itself, of two others."""
     made = copied(model)

@@ -44,7 +44,8 @@ class Quantizer:
 @dataclass(frozen=True, slots=True)
 class Graph:
     """Nodes in an order in which they can run. `constants` are the tensors that no input reaches, with their
-    shapes; `quantizers` tells, for the tensors that are integers standing for numbers, which numbers."""
+    shapes; `quantizers` tells, for the tensors that are integers standing for numbers, which numbers; `casts` for
+    results of a Cast to floats their type, `handed` for every result its operator's first input."""
 
     nodes: tuple[Node, ...]
     inputs: tuple[str, ...]
@@ -52,3 +53,5 @@ class Graph:
     constants: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     quantizers: Mapping[str, Quantizer] = field(default_factory=dict)
     scalars: Mapping[str, float] = field(default_factory=dict)  # constants of one element, by value
+    casts: Mapping[str, str] = field(default_factory=dict)
+    handed: Mapping[str, str] = field(default_factory=dict)

@@ -44,15 +44,22 @@ class Explained:
 
 
 def explained(
-    point: Point, *, power: Array, rounding: Rounding | None, source_power: Mapping[int, Array], given_noise: float
+    point: Point,
+    *,
+    power: Array,
+    rounding: Rounding | None,
+    source_power: Mapping[int, Array],
+    given_noise: float,
+    noise: float = FLOAT_NOISE,
 ) -> Explained:
     """What a point's precision explains.
 
-    `power` is the mean square of the reference by channel, `source_power` that of the points it is computed from
-    by their channels, `given_noise` the variance of rounding what it was given.
+    `noise` is the relative error of its arithmetic, `power` the mean square of the reference by channel,
+    `source_power` that of the points it is computed from by their channels, `given_noise` the variance of rounding
+    what it was given.
     """
     quiet = QUIET**2 * float(power.mean()) if power.size else 0.0
-    each = FLOAT_NOISE**2 * (power + quiet)
+    each = noise**2 * (power + quiet)
     drawn = np.zeros(len(power))
     if point.step is not None:
         each = each + point.step**2 / UNIFORM

@@ -10,11 +10,12 @@ import numpy as np
 
 from driftgate.domain.investigations import NodeError
 from driftgate.domain.measurements import Array, Moments
-from driftgate.localisation.explained import excess, explained
+from driftgate.localisation.explained import FLOAT_NOISE, excess, explained
 from driftgate.localisation.pairing import Match
 from driftgate.localisation.points import VIEWS, Point
 from driftgate.localisation.rounding import Rounding
 from driftgate.localisation.survey import Survey
+from driftgate.localisation.types import HALF_NOISE
 from driftgate.localisation.windows import Window
 from driftgate.numerics.moments import fold
 from driftgate.numerics.sums import RunningSums, mean_square
@@ -130,11 +131,17 @@ class Gathered:
             power=table.m2_a / np.maximum(table.count, 1.0) + table.mean_a**2,
             rounding=rounding,
             source_power={index: np.mean(self._powers[index], axis=0) for index in sources if self._powers[index]},
+            noise=self._noise(point),
             given_noise=sum((step**2 / UNIFORM for step in _given_steps(self._survey, point)), 0.0),
         )
         whole, ratio = excess(table, allowed, held.cut_off / held.count if held.count else 0.0)
         order = np.argsort(-ratio, kind="stable")[:TOP_CHANNELS]
         return whole, tuple((int(c), float(ratio[c])) for c in order if ratio[c] > 0) if len(ratio) > 1 else ()
+
+    def _noise(self, point: Point) -> float:
+        """Of the arithmetic of a point: in half precision where it or what it reads is."""
+        kinds = (self._survey.types.get(name) for name in (point.tensor, *point.reads))
+        return HALF_NOISE if any(kind is not None and kind[0] == np.float16 for kind in kinds) else FLOAT_NOISE
 
 
 def regions(survey: Survey) -> dict[int, tuple[str, ...]]:

@@ -37,6 +37,12 @@ KEEPING = frozenset(
     }
 )
 SCALAR_LIMIT = 1
+#: Floats that numpy has.
+FLOATS = {
+    onnx.TensorProto.FLOAT: "float32",
+    onnx.TensorProto.DOUBLE: "float64",
+    onnx.TensorProto.FLOAT16: "float16",
+}
 
 
 class Constants:
@@ -96,6 +102,14 @@ def read_graph(model: onnx.ModelProto, constants: Constants) -> Graph:
         constants=shapes,
         quantizers=_quantizers(nodes, constants),
         scalars=scalars,
+        casts={
+            proto.output[0]: FLOATS[attribute.i]
+            for proto in graph.node
+            if proto.op_type == "Cast"
+            for attribute in proto.attribute
+            if attribute.name == "to" and attribute.i in FLOATS
+        },
+        handed={name: node.inputs[0] for node in nodes if node.inputs for name in node.outputs},
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -15,6 +14,7 @@ from driftgate.domain.investigations import Investigation, NodeError, Pair
 from driftgate.errors import ArtifactError, BackendError, UsageError
 from driftgate.localisation.forced import Cut, alone, cut, frontier, plain_names
 from driftgate.localisation.subject import Parts, Subject, shaped
+from driftgate.localisation.types import tensor_types
 from driftgate.messages.message import message
 from driftgate.numerics.moments import by_channel
 from driftgate.sessions import Tensor, Tensors
@@ -116,7 +116,11 @@ def _part(
     sample: str,
 ) -> _Part:
     """The part of one side that computes a point from given ones, run once in memory."""
-    types = {name: _type(graph, name, value) for i, value in like.items() for name in subject.points[i].names}
+    types = {
+        name: (kind, value.ndim)
+        for i, value in like.items()
+        for name, kind in tensor_types(graph, subject.points[i], value.dtype).items()
+    }
     made = cut(parts.model, graph, subject.points, given=given, wanted=[wanted], types=types)
     with parts.open(made.model) as session:
         names = {spec.name for spec in (session.signature.inputs if session.signature is not None else ())}
@@ -124,13 +128,6 @@ def _part(
         feeds = {name: np.ascontiguousarray(feed) for name, feed in every.items() if name in names}
         outputs = subject.run(session, feeds, sample)
     return _Part(_written(made, parts, feeds, outputs), _plain(made, feeds), outputs)
-
-
-def _type(graph: Graph, name: str, value: Tensor) -> tuple[np.dtype[Any], int]:
-    quantizer = graph.quantizers.get(name)
-    if quantizer is None:
-        return value.dtype, value.ndim
-    return np.min_scalar_type(quantizer.low if quantizer.low < 0 else quantizer.high), value.ndim
 
 
 def _plain(made: Cut, feeds: Tensors) -> dict[str, Tensor]:

@@ -7,14 +7,13 @@ from contextlib import ExitStack
 from itertools import permutations
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from driftgate.domain.graphs import Quantizer
 from driftgate.errors import DriftgateError
 from driftgate.localisation.pairing import HINT_DB, SIMILAR_DB, Match, longer_axes
 from driftgate.localisation.subject import Subject
 from driftgate.localisation.survey import Survey
+from driftgate.localisation.types import tensor_types
 from driftgate.localisation.windows import Window, fitting, guessed_sizes, plan_windows
 from driftgate.messages.message import message
 from driftgate.numerics.sketches import Sketch, likeness, order_free_likeness, sketch
@@ -45,14 +44,9 @@ def sketch_sides(survey: Survey, sample: str, memory: int) -> None:
 def _note_types(survey: Survey, index: int, value: Tensor, outputs: Tensors) -> None:
     point = survey.b.points[index]
     raw = outputs.get(point.tensor, value)
-    for name in point.names:
-        told = None if survey.b.graph is None else survey.b.graph.quantizers.get(name)
-        floating = raw.dtype if raw.dtype.kind == "f" else value.dtype
-        survey.types[name] = (_integer(told) if told is not None else floating, value.ndim)
-
-
-def _integer(quantizer: Quantizer) -> np.dtype[Any]:
-    return np.min_scalar_type(quantizer.low if quantizer.low < 0 else quantizer.high)
+    floating = raw.dtype if raw.dtype.kind == "f" else value.dtype
+    for name, kind in tensor_types(survey.b.graph, point, floating).items():
+        survey.types[name] = kind, value.ndim
 
 
 def is_firm(match: Match) -> bool:
