@@ -17,7 +17,7 @@ from driftgate.commands.checking import OUTPUTS
 from driftgate.storage.folder import write_all
 from support.commandline import PROGRAM, Answer, call, codes, judged, process, reasons, rows
 from support.models import answer, tiny
-from support.project import Project, classes, inputs, torch_stand_in, two_stages, whole_chain
+from support.project import LOSS, Project, classes, inputs, torch_stand_in, two_stages, whole_chain
 
 COUNT = 6  # samples of two_stages
 
@@ -384,7 +384,7 @@ def test_labels_that_are_no_classes(tmp_path: Path) -> None:
 def test_a_score_that_one_stage_does_not_have_is_an_error_of_its_links(tmp_path: Path) -> None:
     project = whole_chain(tmp_path)
     y = answer(inputs(10))
-    project.artifacts["calibrated"] = project.npz("calibrated.npz", y=y, z=y)
+    project.artifacts["calibrated"] = project.npz("calibrated.npz", y=y + LOSS, z=y + LOSS)
     project.subject["score"]["output"] = "logits"
     out = established(project, "float-int8", "score-output")
     assert rows(out) | {"float-int8": "passed"} == dict.fromkeys(rows(out), "passed")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from driftgate.diagnosis.codes import CODES
 from driftgate.diagnosis.rules import RULES
+from driftgate.judgement.codes import CODES
 from driftgate.messages.english import ENGLISH
 from support.commandline import call
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from support.commandline import call, codes, judged, reasons, rows
 from support.models import accumulator, answer, hidden, tiny, value
-from support.project import Project, biased, inputs, torch_stand_in, two_stages, whole_chain
+from support.project import LOSS, Project, biased, inputs, torch_stand_in, two_stages, whole_chain
 
 COUNT = 6
 
@@ -47,11 +47,13 @@ def notes(out: Path, stage: str) -> dict[str, Mapping[str, Any]]:
 # --- feeds
 
 
-def two_inputs() -> onnx.ModelProto:
-    """The tiny network, with `extra` added to its output."""
+def two_inputs(off: float = 0.0) -> onnx.ModelProto:
+    """The tiny network, with `extra` added to its output; `off` by so much."""
     proto = tiny()
     proto.graph.node[-1].output[0] = "sum"
-    proto.graph.node.append(helper.make_node("Add", ["sum", "extra"], ["y"]))
+    proto.graph.node.append(helper.make_node("Add", ["sum", "extra"], ["whole"]))
+    proto.graph.node.append(helper.make_node("Add", ["whole", "off"], ["y"]))
+    proto.graph.initializer.append(numpy_helper.from_array(np.float32(off).reshape(1), "off"))
     proto.graph.input.append(value("extra", [1, 2]))
     return proto
 
@@ -98,7 +100,7 @@ def test_a_stage_that_misses_an_input_is_an_error_and_the_others_are_judged(tmp_
 
 def test_the_deployed_stages_eat_runtime_samples(tmp_path: Path) -> None:
     project = two_stages(tmp_path)
-    project.artifacts["quantized"] = project.onnx("quantized.onnx", two_inputs())
+    project.artifacts["quantized"] = project.onnx("quantized.onnx", two_inputs(LOSS))
     runtime = {"x": inputs(COUNT) + 1, "extra": answer(inputs(COUNT)) - answer(inputs(COUNT) + 1)}
     project.subject["samples"]["runtime"] = project.npz("runtime.npz", **runtime)
     out = checked(project)
@@ -233,6 +235,8 @@ def test_absent_stages_are_bridged_by_the_loosest_kind_and_the_link_says_so(
 ) -> None:
     project = two_stages(tmp_path)
     project.subject["artifacts"] = dict.fromkeys(stages, "pytorch.npz")
+    if kind == "lossy":
+        project.artifacts[stages[1]] = project.npz("lossy.npz", y=answer(inputs(COUNT)) + LOSS)
     out = checked(project)
     verdict = links(out)["..".join(stages)]
     assert verdict["criterion"] == criterion
@@ -303,7 +307,7 @@ def test_a_drop_of_the_score_by_policy(tmp_path: Path) -> None:
     project = whole_chain(tmp_path)
     y = answer(inputs(10))
     y[0] = y[0, ::-1]
-    project.artifacts["calibrated"] = project.npz("calibrated.npz", y=y)
+    project.artifacts["calibrated"] = project.npz("calibrated.npz", y=y + LOSS)
     project.top = {"policies": {"loose": {"float-int8": {"score-drop": "15%"}}}}
     assert rows(checked(project, 1))["float-int8"] == "failed"
     project.artifacts["quantized"] = project.artifacts["hbm"] = "calibrated.npz"

@@ -12,11 +12,11 @@ import click
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, log, say, stdout, verbose_option
 from driftgate.diagnosis.bench import SECONDS
-from driftgate.diagnosis.codes import CODES, Verdict
 from driftgate.diagnosis.engine import Diagnosis, diagnose
 from driftgate.domain.judgement import Finding
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import LIMIT, inert
+from driftgate.judgement.codes import CODES, Verdict
 from driftgate.localisation.subject import Parts
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import number, text

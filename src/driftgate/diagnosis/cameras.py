@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.inputs import relative
-from driftgate.diagnosis.trials import Explanation, Rule, explained, fact, trial
+from driftgate.diagnosis.trials import Rule, explained, fact, trial
+from driftgate.domain.investigations import Explanation
 from driftgate.transforms.colours import ycbcr
 
 Tensor = NDArray[Any]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.residuals import by_channel, residual
 from driftgate.diagnosis.surgery import forced
-from driftgate.diagnosis.trials import Explanation, Fact, Rule, explained, fact, trial
+from driftgate.diagnosis.trials import Fact, Rule, explained, fact, trial
+from driftgate.domain.investigations import Explanation
 from driftgate.numerics.alignment import same_shape
 
 Tensor = NDArray[Any]

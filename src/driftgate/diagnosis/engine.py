@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from driftgate.diagnosis.bench import FLOAT_FLOOR, SECONDS, Bench, OpenParts
-from driftgate.diagnosis.codes import CODES, Verdict
 from driftgate.diagnosis.rules import RULES
-from driftgate.diagnosis.trials import Explanation, Rule
+from driftgate.diagnosis.trials import Rule
 from driftgate.domain.evidence import Evidence
+from driftgate.domain.investigations import Explanation
 from driftgate.domain.judgement import Finding
 from driftgate.errors import DriftgateError
+from driftgate.judgement.codes import CODES, Verdict
+from driftgate.judgement.findings import ranked
 from driftgate.messages.message import Message, message
 
 LINK = "reference..candidate"
@@ -22,10 +24,11 @@ SURE = 0.95  # share of the residual from which on a confirmed cause ends the se
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The verdict on a link, findings best first, the codes that were tested and do not explain it, and what could
-    not be used or finished."""
+    """The verdict on a link, what was found and the findings made of it, best first, the codes that were tested and
+    do not explain it, and what could not be used or finished."""
 
     verdict: Verdict
+    explanations: tuple[Explanation, ...]
     findings: tuple[Finding, ...]
     ruled_out: tuple[str, ...]
     notes: tuple[Message, ...]
@@ -71,11 +74,12 @@ class _Search:
         if late:
             self._notes.append(message("explain-out-of-time"))
         self._notes.extend((*self._bench.costs.problems, *self._bench.a.refused, *self._bench.b.refused))
-        findings = _ranked(self._found)
+        findings = ranked(LINK, self._found)
         told = {finding.code for finding in findings}
         residual = self._residual()
         return Diagnosis(
             verdict=_verdict(findings, residual, self._bench),
+            explanations=tuple(self._found),
             findings=findings,
             ruled_out=tuple(code for code in self._asked if code not in told),
             notes=tuple(dict.fromkeys(self._notes)),
@@ -106,25 +110,6 @@ class _Search:
 
 def _is_enough(found: Explanation) -> bool:
     return found.confirmed and found.share >= SURE
-
-
-def _ranked(found: Sequence[Explanation]) -> tuple[Finding, ...]:
-    """Confirmed before suspected, faults before what is none, the larger share, the more specific; a code once."""
-    order = sorted(
-        found,
-        key=lambda one: (
-            not one.confirmed,
-            CODES[one.code].verdict is Verdict.PASS,
-            CODES[one.code].generality,
-            -round(one.share, 1),
-        ),
-    )
-    findings: dict[str, Finding] = {}
-    for one in order:
-        evidence = tuple((name, float(value), unit) for name, value, unit in one.evidence)
-        subjects = tuple(subject for subject in one.subjects if subject)
-        findings.setdefault(one.code, Finding(one.code, LINK, one.confirmed, evidence, subjects, CODES[one.code].next))
-    return tuple(findings.values())
 
 
 def _verdict(findings: Sequence[Finding], residual: float, bench: Bench) -> Verdict:

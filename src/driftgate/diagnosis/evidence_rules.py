@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.residuals import residual, worst
 from driftgate.diagnosis.surgery import label, with_constants
-from driftgate.diagnosis.trials import Explanation, Fact, Rule, explained, fact, trial
+from driftgate.diagnosis.trials import Fact, Rule, explained, fact, trial
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import SAME, Bench, Side
-from driftgate.diagnosis.trials import Explanation, Fact, Rule, explained, fact, trial
+from driftgate.diagnosis.trials import Fact, Rule, explained, fact, trial
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 Tensors = Mapping[str, Tensor]

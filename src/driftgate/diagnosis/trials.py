@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from driftgate.domain.investigations import Trial, TrialResult
+from driftgate.domain.investigations import Explanation, Trial, TrialResult
 from driftgate.messages.message import Param
 
 if TYPE_CHECKING:
@@ -17,18 +17,6 @@ Fact = tuple[str, float, str]
 FALL = 4.0  # how many times smaller the residual must become
 PARTLY = 2.0
 SHARE = "of the range"
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """One cause with its evidence; `share` is the part of the residual that it explains, 0 … 1."""
-
-    code: str
-    confirmed: bool
-    evidence: tuple[Fact, ...]
-    share: float = 1.0
-    subjects: tuple[str, ...] = ()
-    trials: tuple[Trial, ...] = ()
 
 
 Find = Callable[["Bench"], Iterable[Explanation]]

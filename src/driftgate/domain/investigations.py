@@ -118,8 +118,22 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Explanation:
+    """A cause that an experiment or a look at the facts speaks for; `share` is the part of the residual that it
+    explains, 0 … 1, `evidence` rows of (name, value, unit). What the code means, judgement knows."""
+
+    code: str
+    confirmed: bool
+    evidence: tuple[tuple[str, float, str], ...]
+    share: float = 1.0
+    subjects: tuple[str, ...] = ()
+    trials: tuple[Trial, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Investigation:
-    """Everything that was tried on one link, with what it cost."""
+    """Everything that was tried on one link, with what it cost. `ruled_out`: codes that were tested and explain
+    nothing; `explained` says whether causes were looked for at all."""
 
     link: str
     pairs: tuple[Pair, ...] = ()
@@ -134,3 +148,6 @@ class Investigation:
     notes: tuple[Message, ...] = ()
     histograms: tuple[Histogram, ...] = ()  # of flagged pairs only
     vendor: VendorTable | None = None  # where nothing could be tapped
+    explained: bool = False
+    explanations: tuple[Explanation, ...] = ()
+    ruled_out: tuple[str, ...] = ()

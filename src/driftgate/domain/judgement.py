@@ -49,12 +49,14 @@ class Uncertainty(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Limits by check slug or link name, and which checks must be there. `required` None: those asked for."""
+    """Limits by check slug or link name, and which checks must be there. `required` None: those asked for.
+    `accepts`: codes of harmless causes that pass a link when they are confirmed."""
 
     name: str = "default"
     limits: tuple[tuple[str, tuple[Limit, ...]], ...] = ()
     required: tuple[str, ...] | None = None
     uncertainty: Uncertainty = Uncertainty.WARN
+    accepts: tuple[str, ...] = ()
     calibration_tuned: bool = False  # declared by the user: advice depends on it
 
 

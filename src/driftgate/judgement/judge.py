@@ -9,16 +9,18 @@ import numpy as np
 
 from driftgate.domain.chain import Check, CheckKind, Link, LinkKind
 from driftgate.domain.facts import Facts
-from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Summary, Verdict
+from driftgate.domain.judgement import CheckResult, Finding, Judgement, Outcome, Policy, Summary, Verdict
 from driftgate.domain.measurements import Measurement, Role, concatenate
 from driftgate.domain.plan import ScoreSpec
 from driftgate.domain.runs import RunOutcome
 from driftgate.domain.samples import Origin
 from driftgate.domain.scores import Flip
 from driftgate.judgement.advice import advise
+from driftgate.judgement.findings import ranked, settled
 from driftgate.judgement.limits import output_limits, regression_limit, score_limit
 from driftgate.judgement.losses import MOST_FLIPS, flipped, segment_losses
 from driftgate.judgement.nodes import divergences
+from driftgate.judgement.observed import Observed, observe
 from driftgate.judgement.outputs import folded, judge_output, nature, summarise
 from driftgate.judgement.scores import Scored, judge_declared, judge_drop, stage_score
 from driftgate.messages.message import Message, message
@@ -48,6 +50,7 @@ def judge(facts: Facts, policy: Policy) -> Judgement:
         checks=tuple(checks),
         summaries=tuple(bench.summaries),
         scores=scores,
+        findings=tuple(bench.findings),
         divergences=found,
         losses=tuple(loss for spec in bench.judged for loss in segment_losses(chain, spec, scores, flips)),
         flips=flips[:MOST_FLIPS],
@@ -90,6 +93,7 @@ class _Bench:
         self._plan = facts.plan
         self._policy = policy
         self.summaries: list[Summary] = []
+        self.findings: list[Finding] = []
         self.scores: dict[tuple[str, str], Scored] = {}
         for spec in self._plan.scores:
             for stage in self._plan.stages:
@@ -145,9 +149,10 @@ class _Bench:
     def _link(self, link: Link) -> list[Verdict]:
         verdicts = [*self._runs(link), *self._problems(link)]
         measurements = [m for m in self._facts.measurements if m.link == link.name and m.role is Role.OUTPUT]
-        for output in dict.fromkeys(m.output for m in measurements):
-            for measurement in _joined([m for m in measurements if m.output == output]):
-                verdicts.extend(self._output(link, measurement))
+        outputs = dict.fromkeys(m.output for m in measurements)
+        groups = [_joined([m for m in measurements if m.output == output]) for output in outputs]
+        for measurement in (one for group in groups for one in group):
+            verdicts.extend(self._output(link, measurement))
         for spec in self.judged:
             reference = self.scores.get((link.reference, spec.name))
             candidate = self.scores.get((link.candidate, spec.name))
@@ -169,7 +174,14 @@ class _Bench:
                 )
         if not verdicts:
             verdicts.append(Verdict(link.name, None, Outcome.ERROR, reason=message("nothing-compared")))
-        return verdicts
+        return self._settled(link, verdicts, groups)
+
+    def _settled(self, link: Link, verdicts: list[Verdict], groups: list[list[Measurement]]) -> list[Verdict]:
+        """Verdicts after what the facts and the investigation say of causes."""
+        told = [e for one in self._facts.investigations if one.link == link.name for e in one.explanations]
+        found = ranked(link.name, (*observe(Observed(self._facts, link, verdicts, groups)), *told))
+        self.findings.extend(found)
+        return settled(link.name, verdicts, found, self._policy.accepts)
 
     def _tolerance(self, link: Link, spec: ScoreSpec) -> float | None:
         """On links that may differ by noise only: decisions closer than twice the largest difference are ties."""

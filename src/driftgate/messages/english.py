@@ -365,6 +365,7 @@ ENGLISH: dict[str, str] = {
     "input-unfed": "{stage}, sample {sample}: the inputs {inputs} have no feed; the sample has {feeds}; map them under inputs",
     "runtime-from-raw": "{stage} was fed raw samples: no runtime samples are declared",
     # --- findings
+    "finding-accepted": "the policy accepts {code}, which is confirmed",
     "cause-batch-shape-mismatch": "a constant batch dimension in the candidate mixes samples, or does not fit the batch that is fed",
     "next-batch-shape-mismatch": "export with a dynamic batch axis, or feed the batch the model was exported with",
     "cause-custom-op-missing": "the graph has an operator for which the runtime has no kernel",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from driftgate.domain.judgement import Limit, LimitOrigin, Policy, Uncertainty
+from driftgate.judgement.codes import CODES, Verdict
 from driftgate.settings.section import Section, hyphens
 
 
@@ -51,14 +52,27 @@ class PolicySettings(Section):
         default=None, description="checks that must be there; without it, those that have stages"
     )
     uncertainty: Uncertainty | None = Field(default=None, description="what a score within the noise does")
+    accepts: tuple[str, ...] = Field(
+        default=(),
+        description="codes of harmless causes that pass a link when confirmed, such as rounding-lsb",
+    )
     limits: dict[str, LinkLimits] = Field(default_factory=dict, description="limits by check or link")
+
+    @field_validator("accepts")
+    @classmethod
+    def _harmless(cls, codes: tuple[str, ...]) -> tuple[str, ...]:
+        harmless = tuple(code.code for code in CODES.values() if code.verdict is Verdict.PASS)
+        wrong = tuple(code for code in codes if code not in harmless)
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)}: not the code of a harmless cause; those are {', '.join(harmless)}")
+        return codes
 
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
-        own = {"extends", "require", "uncertainty"}
+        own = {"extends", "require", "uncertainty", "accepts"}
         return {
             **{key: item for key, item in value.items() if key in own},
             "limits": {key: item for key, item in value.items() if key not in own},
@@ -82,6 +96,7 @@ def resolved(name: str, policies: Mapping[str, PolicySettings], slugs: tuple[str
     limits: dict[str, dict[str, Limit]] = {}
     required: tuple[str, ...] | None = None
     uncertainty = Uncertainty.WARN
+    accepts: dict[str, None] = {}
     for policy in line:
         for place, said in policy.limits.items():
             for criterion, value in said.items():
@@ -89,9 +104,11 @@ def resolved(name: str, policies: Mapping[str, PolicySettings], slugs: tuple[str
         if policy.require is not None:
             required = slugs if policy.require == "all" else policy.require
         uncertainty = policy.uncertainty or uncertainty
+        accepts.update(dict.fromkeys(policy.accepts))
     return Policy(
         name=name,
         limits=tuple((place, tuple(found.values())) for place, found in limits.items()),
         required=required,
         uncertainty=uncertainty,
+        accepts=tuple(accepts),
     )

@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from driftgate.domain.facts import Facts, Problem, ToolFacts
-from driftgate.domain.investigations import Histogram, Investigation, NodeError, Pair, Trial, VendorTable
+from driftgate.domain.investigations import Explanation, Histogram, Investigation, NodeError, Pair, Trial, VendorTable
 from driftgate.domain.judgement import Judgement, Outcome
 from driftgate.domain.measurements import DECADES, LSBS, Alignment, Array, Measurement, Moments, Role
 from driftgate.domain.plan import Plan
@@ -117,6 +117,9 @@ class StoredInvestigation(_Stored):
     notes: tuple[Message, ...]
     histograms: tuple[Histogram, ...] = ()
     vendor: VendorTable | None = None
+    explained: bool = False
+    explanations: tuple[Explanation, ...] = ()
+    ruled_out: tuple[str, ...] = ()
 
 
 class StoredFacts(_Stored):
@@ -339,6 +342,9 @@ def _stored_investigation(found: Investigation, tables: _Tables) -> StoredInvest
         notes=found.notes,
         histograms=found.histograms,
         vendor=found.vendor,
+        explained=found.explained,
+        explanations=found.explanations,
+        ruled_out=found.ruled_out,
     )
 
 
@@ -382,6 +388,9 @@ def _restored(stored: StoredFacts, tables: _Tables, source: Path) -> Facts:
                 notes=i.notes,
                 histograms=i.histograms,
                 vendor=i.vendor,
+                explained=i.explained,
+                explanations=i.explanations,
+                ruled_out=i.ruled_out,
             )
             for i in stored.investigations
         ),

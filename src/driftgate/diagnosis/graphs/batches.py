@@ -8,7 +8,8 @@ import numpy as np
 
 from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.surgery import label
-from driftgate.diagnosis.trials import Explanation, explained, fact, trial
+from driftgate.diagnosis.trials import explained, fact, trial
+from driftgate.domain.investigations import Explanation
 
 
 def find_batch(bench: Bench) -> Iterator[Explanation]:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench, Side, feed_sets
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.surgery import with_constants
-from driftgate.diagnosis.trials import Explanation, explained, fact, trial
+from driftgate.diagnosis.trials import explained, fact, trial
 from driftgate.diagnosis.weights import WEIGHTED
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 

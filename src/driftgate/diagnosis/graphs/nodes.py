@@ -18,7 +18,7 @@ from driftgate.diagnosis.graphs.softmax import vary_softmax
 from driftgate.diagnosis.graphs.training import vary_batch_norm
 from driftgate.diagnosis.graphs.variants import Variant, Vary, try_variant
 from driftgate.diagnosis.surgery import label, with_attributes
-from driftgate.diagnosis.trials import Explanation
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.surgery import label, with_constants, with_inputs
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
 from driftgate.diagnosis.weights import WEIGHTED, paired_weights
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 

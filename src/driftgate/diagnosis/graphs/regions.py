@@ -9,8 +9,9 @@ import onnx
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.surgery import forced, label
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
 from driftgate.diagnosis.weights import WEIGHTED
+from driftgate.domain.investigations import Explanation
 
 
 def first_difference(bench: Bench) -> str | None:

@@ -12,7 +12,8 @@ from driftgate.diagnosis.bench import Bench, Side
 from driftgate.diagnosis.graphs.normalisation import scaled_by_channel
 from driftgate.diagnosis.graphs.variants import Variant, try_variant
 from driftgate.diagnosis.surgery import added_constant, attribute, copied, label, opset, replaced
-from driftgate.diagnosis.trials import Explanation, fact
+from driftgate.diagnosis.trials import fact
+from driftgate.domain.investigations import Explanation
 
 
 def vary_batch_norm(side: Side, place: int, node: onnx.NodeProto) -> Iterator[Variant]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import Bench, Side
 from driftgate.diagnosis.surgery import label, with_attributes
-from driftgate.diagnosis.trials import Explanation, Fact, explained, trial
+from driftgate.diagnosis.trials import Fact, explained, trial
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 

@@ -11,7 +11,8 @@ from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.outputs.channels import rows_along
 from driftgate.diagnosis.outputs.undoing import READ_FLOOR
 from driftgate.diagnosis.residuals import residual
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
+from driftgate.domain.investigations import Explanation
 
 Array = NDArray[np.float64]
 

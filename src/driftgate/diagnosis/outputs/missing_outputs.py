@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from driftgate.diagnosis.bench import Bench
-from driftgate.diagnosis.trials import Explanation, fact
+from driftgate.diagnosis.trials import fact
+from driftgate.domain.investigations import Explanation
 
 
 def find_wrong_rank(bench: Bench) -> Iterator[Explanation]:

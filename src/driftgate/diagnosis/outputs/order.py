@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.outputs.undoing import READ_FLOOR
 from driftgate.diagnosis.residuals import residual
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
+from driftgate.domain.investigations import Explanation
 
 
 def find_output_order(bench: Bench) -> Iterator[Explanation]:

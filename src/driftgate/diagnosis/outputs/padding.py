@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.outputs.undoing import lsb_floor, try_undone
 from driftgate.diagnosis.residuals import residual
-from driftgate.diagnosis.trials import Explanation, Fact, explained, trial
+from driftgate.diagnosis.trials import Fact, explained, trial
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 Array = NDArray[np.float64]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.outputs.undoing import READ_FLOOR
 from driftgate.diagnosis.residuals import residual
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 Array = NDArray[np.float64]

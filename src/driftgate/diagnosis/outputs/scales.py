@@ -13,7 +13,7 @@ from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.outputs.channels import rows_along
 from driftgate.diagnosis.outputs.undoing import READ_FLOOR, try_undone
 from driftgate.diagnosis.residuals import residual
-from driftgate.diagnosis.trials import Explanation
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 Array = NDArray[np.float64]

@@ -7,7 +7,8 @@ from typing import Any
 
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.residuals import residual
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
+from driftgate.domain.investigations import Explanation
 
 
 def find_cut_tail(bench: Bench) -> Iterator[Explanation]:

@@ -11,8 +11,8 @@ from driftgate.diagnosis.bench import INTEGER_FLOOR, Bench
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT
 from driftgate.diagnosis.residuals import spread
 from driftgate.diagnosis.surgery import attribute, copied, label
-from driftgate.diagnosis.trials import Explanation, explained, trial
-from driftgate.domain.investigations import TrialResult
+from driftgate.diagnosis.trials import explained, trial
+from driftgate.domain.investigations import Explanation, TrialResult
 
 
 def find_accumulator(bench: Bench) -> Iterator[Explanation]:

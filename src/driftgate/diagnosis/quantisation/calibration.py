@@ -11,7 +11,8 @@ from driftgate.diagnosis.evidence_rules import implausible_feeds
 from driftgate.diagnosis.quantisation.quantisers import can_change, magnitudes, reference_of
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
 from driftgate.diagnosis.surgery import rescaled
-from driftgate.diagnosis.trials import Explanation, Fact, explained, fact, trial
+from driftgate.diagnosis.trials import Fact, explained, fact, trial
+from driftgate.domain.investigations import Explanation
 
 
 def find_calibration_feeds(bench: Bench) -> Iterator[Explanation]:

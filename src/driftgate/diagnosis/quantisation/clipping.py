@@ -13,7 +13,8 @@ from driftgate.diagnosis.quantisation.quantisers import can_change, known_thresh
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
 from driftgate.diagnosis.residuals import spread, widest
 from driftgate.diagnosis.surgery import rescaled
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
+from driftgate.domain.investigations import Explanation
 
 CLIPPED = 0.01  # share of values that a calibrated range may cut off
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from driftgate.diagnosis.bench import Bench
-from driftgate.diagnosis.trials import Explanation, fact
+from driftgate.diagnosis.trials import fact
+from driftgate.domain.investigations import Explanation
 
 
 def find_constant(bench: Bench) -> Iterator[Explanation]:

@@ -9,7 +9,8 @@ import numpy as np
 from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.quantisation.spreads import ORDINARY
 from driftgate.diagnosis.residuals import spread
-from driftgate.diagnosis.trials import Explanation, fact
+from driftgate.diagnosis.trials import fact
+from driftgate.domain.investigations import Explanation
 
 
 def find_crossing(bench: Bench) -> Iterator[Explanation]:

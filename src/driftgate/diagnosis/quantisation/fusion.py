@@ -10,7 +10,8 @@ from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.quantisation.quantisers import can_change, reference_names
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
 from driftgate.diagnosis.surgery import unrounded
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
+from driftgate.domain.investigations import Explanation
 
 _LINEAR_OPS = ("Conv", "MatMul", "Gemm", "ConvTranspose")
 _ACTIVATIONS = frozenset(

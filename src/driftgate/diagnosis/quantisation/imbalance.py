@@ -13,8 +13,9 @@ from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
 from driftgate.diagnosis.residuals import lattice
 from driftgate.diagnosis.surgery import attribute, label, with_inputs
-from driftgate.diagnosis.trials import Explanation, explained, trial
+from driftgate.diagnosis.trials import explained, trial
 from driftgate.diagnosis.weights import paired_weights
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 

@@ -11,7 +11,8 @@ from driftgate.diagnosis.bench import INTEGER_FLOOR, Bench
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
 from driftgate.diagnosis.residuals import by_channel, lattice, spread
 from driftgate.diagnosis.surgery import unrounded
-from driftgate.diagnosis.trials import Explanation, Fact, explained, trial
+from driftgate.diagnosis.trials import Fact, explained, trial
+from driftgate.domain.investigations import Explanation
 
 
 def find_mixed_ranges(bench: Bench) -> Iterator[Explanation]:

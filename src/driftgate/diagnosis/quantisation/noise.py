@@ -8,7 +8,8 @@ from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.quantisation.clipping import CLIPPED
 from driftgate.diagnosis.quantisation.quantisers import known_thresholds, magnitudes
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT
-from driftgate.diagnosis.trials import Explanation, Fact, fact
+from driftgate.diagnosis.trials import Fact, fact
+from driftgate.domain.investigations import Explanation
 
 
 def find_rounding_noise(bench: Bench) -> Iterator[Explanation]:

@@ -12,7 +12,8 @@ from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.quantisation.quantisers import can_change, known_thresholds, magnitudes, reference_names
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
 from driftgate.diagnosis.surgery import rescaled
-from driftgate.diagnosis.trials import Explanation, explained, fact, trial
+from driftgate.diagnosis.trials import explained, fact, trial
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 

@@ -14,7 +14,8 @@ from driftgate.diagnosis.quantisation.quantisers import known_thresholds
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT
 from driftgate.diagnosis.residuals import lattice, residual, spread
 from driftgate.diagnosis.surgery import attribute, copied
-from driftgate.diagnosis.trials import Explanation, Fact, explained, fact, trial
+from driftgate.diagnosis.trials import Fact, explained, fact, trial
+from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
 

@@ -9,7 +9,8 @@ from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.quantisation.quantisers import reference_names
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
 from driftgate.diagnosis.surgery import Quantised, rescaled, unrounded
-from driftgate.diagnosis.trials import Explanation, Fact, explained, fact, trial
+from driftgate.diagnosis.trials import Fact, explained, fact, trial
+from driftgate.domain.investigations import Explanation
 
 HELPED = 0.1  # share of the error that the right parameters must take away
 

@@ -16,9 +16,9 @@ from driftgate.diagnosis.quantisation.quantisers import reference_names
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT
 from driftgate.diagnosis.residuals import spread
 from driftgate.diagnosis.surgery import label, unrounded, with_inputs
-from driftgate.diagnosis.trials import Explanation, Fact, explained, fact, trial
+from driftgate.diagnosis.trials import Fact, explained, fact, trial
 from driftgate.diagnosis.weights import paired_weights
-from driftgate.domain.investigations import Trial, TrialResult
+from driftgate.domain.investigations import Explanation, Trial, TrialResult
 from driftgate.numerics.alignment import same_shape
 
 Tensor = NDArray[Any]

@@ -1,0 +1,213 @@
+"""Rules that read facts only, on every link: what can be said of a cause without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftgate.domain.chain import Link, LinkKind
+from driftgate.domain.facts import Facts
+from driftgate.domain.investigations import Explanation
+from driftgate.domain.judgement import Outcome, Verdict
+from driftgate.domain.measurements import Measurement, Role
+from driftgate.domain.runs import RunOutcome
+from driftgate.domain.samples import Origin
+from driftgate.numerics import metrics
+from driftgate.numerics.moments import fold
+
+#: A sample is catastrophic where both cosines fall below this while the median sample stays above TYPICAL.
+CATASTROPHIC, TYPICAL = 0.8, 0.98
+#: Its signal must not be small beside that of the others, or noise explains the cosine.
+LOUD = 0.1
+LEAST_SAMPLES = 4
+QUANTISED = 3  # the segment from which on a network is quantised
+LEAST_NUMBERS = 8  # so many numbers that agree to the bit by chance are not believed
+#: Differences of float arithmetic: largest difference over the range; and what unrealistic tolerances trip over.
+NOISE, UNREAL = 1e-5, 1e-3
+UNKNOWN_OPERATORS = frozenset({"onnx-unknown-domain", "onnx-vendor-operator", "ort-refused-node"})
+BY_SCORE = "judged-by-score"
+INCOMPLETE = frozenset({"run-missing", "run-partial", "samples-partial", "nothing-compared", "zero-compared"})
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One link with what was measured and judged of it so far."""
+
+    facts: Facts
+    link: Link
+    verdicts: Sequence[Verdict]
+    together: Sequence[Sequence[Measurement]]  # by output; more than one where environments differ
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """All of them."""
+        return tuple(m for group in self.together for m in group if m.role is Role.OUTPUT and len(m.rows))
+
+    @property
+    def failed(self) -> frozenset[str | None]:
+        """The outputs that failed; None stands for the link itself."""
+        return frozenset(v.output for v in self.verdicts if v.outcome is Outcome.FAILED)
+
+    @property
+    def scored(self) -> frozenset[str | None]:
+        """The outputs that a score judges."""
+        return frozenset(v.output for v in self.verdicts if v.reason is not None and v.reason.code == BY_SCORE)
+
+
+Rule = Callable[[Observed], Iterable[Explanation]]
+
+
+def observe(observed: Observed) -> tuple[Explanation, ...]:
+    """What all rules say."""
+    return tuple(found for rule in RULES for found in rule(observed))
+
+
+def find_not_finite(observed: Observed) -> Iterator[Explanation]:
+    """The candidate is not finite where the reference is."""
+    for m in observed.measurements:
+        broken = m.rows.broken
+        if broken.any():
+            sample = m.samples[int(broken.argmax())]
+            numbers = ("not finite", float(broken.sum()), "elements"), ("samples", float((broken > 0).sum()), "")
+            yield Explanation("nan-output", True, numbers, subjects=(m.output, sample))
+
+
+def find_stale(observed: Observed) -> Iterator[Explanation]:
+    """A lossy step that changed nothing at all was not made: another file was evaluated."""
+    link, chain = observed.link, observed.facts.plan.chain
+    quantises = chain.stage(link.reference).segment < QUANTISED <= chain.stage(link.candidate).segment
+    if link.kind is not LinkKind.LOSSY or not quantises:
+        return
+    digests = {artifact.stage: artifact.digest for artifact in observed.facts.plan.artifacts}
+    same_file = digests.get(observed.link.reference) == digests.get(observed.link.candidate)
+    told = [m for m in observed.measurements if np.dtype(m.alignment.dtype_b).kind == "f"]
+    numbers = sum(float(m.rows.count.sum()) for m in told if (m.rows.m2_a > 0).any())
+    equal = bool(told) and all(not m.rows.max_abs.any() and not m.rows.nonfinite_a.any() for m in told)
+    if same_file or (equal and numbers >= LEAST_NUMBERS):
+        facts = ("numbers equal to the bit", numbers, ""), ("same artifact", float(same_file), "")
+        yield Explanation("stale-artifact", True, facts, subjects=(observed.link.reference, observed.link.candidate))
+
+
+def find_hidden_sample(observed: Observed) -> Iterator[Explanation]:
+    """One sample is lost while all together look well."""
+    for m in observed.measurements:
+        if len(m.rows) < LEAST_SAMPLES or m.output in observed.failed:
+            continue
+        cosines = np.maximum(metrics.cosine(m.rows), metrics.centred_cosine(m.rows))
+        peaks = metrics.peak(m.rows)
+        loud = peaks >= LOUD * float(np.median(peaks))
+        lost = np.flatnonzero((cosines < CATASTROPHIC) & loud & (m.rows.count > 1))
+        if len(lost) and float(np.median(cosines)) > TYPICAL:
+            worst = int(lost[np.argmin(cosines[lost])])
+            facts = (
+                ("cosine of the worst sample", float(cosines[worst]), ""),
+                ("cosine of all samples", float(metrics.cosine(fold(m.rows))[0]), ""),
+                ("samples lost", float(len(lost)), f"of {len(m.rows)}"),
+            )
+            # Where a score judges the output, it counts the sample; then this is worth a look, no more.
+            yield Explanation(
+                "worst-sample-hidden", m.output not in observed.scored, facts, subjects=(m.samples[worst], m.output)
+            )
+
+
+def find_constant(observed: Observed) -> Iterator[Explanation]:
+    """The candidate always says the same where the reference does not."""
+    for m in observed.measurements:
+        total = fold(m.rows)
+        varied = float(total.m2_a[0]) > NOISE**2 * float(total.count[0]) * float(metrics.peak(total)[0]) ** 2
+        if total.count[0] > 1 and varied and total.min_b[0] == total.max_b[0]:
+            numbers = ("value", float(total.min_b[0]), ""), ("samples", float(len(m.samples)), "")
+            yield Explanation("constant-output", True, numbers, subjects=(m.output,))
+
+
+def find_environment(observed: Observed) -> Iterator[Explanation]:
+    """The same artifacts give other numbers on another machine."""
+    if not observed.failed:
+        return
+    runs = {run.id: run for run in observed.facts.runs}
+    for group in observed.together:
+        by_environment = {
+            tuple(runs[i].environment for i in (m.run_a, m.run_b) if i in runs): float(
+                metrics.cosine(fold(m.rows))[0] if len(m.rows) else np.nan
+            )
+            for m in group
+        }
+        if len(by_environment) > 1:
+            facts = tuple((f"cosine in {'/'.join(dict.fromkeys(k))[:24]}", v, "") for k, v in by_environment.items())
+            named = tuple(_differences(observed.facts, by_environment))
+            yield Explanation("environment-drift", True, facts, subjects=(group[0].output, *named))
+
+
+def _differences(facts: Facts, keys: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """What the environments do not have in common: processor features and versions."""
+    told = {environment.id: environment for environment in facts.environments}
+    sides = [[told[i] for i in key if i in told] for key in keys]
+    features = [{f for e in side for f in e.cpu.replace(",", " ").split()} for side in sides]
+    versions = [{f"{name} {version}" for e in side for name, version in e.versions} for side in sides]
+    for several in (features, versions):
+        every: set[str] = set().union(*several)
+        yield from sorted(name for name in every if not all(name in side for side in several))
+
+
+def find_rounding(observed: Observed) -> Iterator[Explanation]:
+    """Where a link failed: all differences are of one LSB, or of float arithmetic."""
+    failed = [m for m in observed.measurements if m.output in observed.failed]
+    if not failed or None in observed.failed or any(m.rows.broken.any() for m in failed):
+        return
+    totals = [(m, fold(m.rows)) for m in failed]
+    if all(m.step is not None and total.max_abs[0] <= m.step * 1.001 for m, total in totals):
+        largest = max(float(total.max_abs[0]) / float(m.step or 1) for m, total in totals)
+        yield Explanation("rounding-lsb", True, (("largest difference", largest, "LSB"),))
+    elif all(_relative(m) <= NOISE for m in failed if m.step is None) and all(m.step is None for m in failed):
+        largest = max(_relative(m) for m in failed)
+        yield Explanation("numeric-noise", True, (("largest difference", largest, "of the range"),))
+
+
+def _relative(m: Measurement) -> float:
+    total = fold(m.rows)
+    reach = float(metrics.range_of(total)[0])
+    return float(total.max_abs[0]) / reach if reach else float("inf")
+
+
+def find_random(observed: Observed) -> Iterator[Explanation]:
+    """Random input fails a tolerance that real data would not: no evidence of a fault."""
+    if observed.facts.plan.samples.origin is not Origin.RANDOM or not observed.failed:
+        return
+    failed = [m for m in observed.measurements if m.output in observed.failed]
+    largest = max((_relative(m) for m in failed), default=float("inf"))
+    if largest <= UNREAL:
+        yield Explanation("invalid-test-input", True, (("largest difference", largest, "of the range"),))
+
+
+def find_incomplete(observed: Observed) -> Iterator[Explanation]:
+    """Something that was planned is not there."""
+    reasons = [v.reason for v in observed.verdicts if v.outcome is Outcome.ERROR and v.reason is not None]
+    if any(reason.code in INCOMPLETE for reason in reasons):
+        planned = float(len(observed.facts.plan.samples.ids))
+        done = float(min((len(m.samples) for m in observed.measurements), default=0))
+        numbers = ("samples compared", done, ""), ("samples planned", planned, "")
+        yield Explanation("incomplete-evidence", True, numbers)
+
+
+def find_refused(observed: Observed) -> Iterator[Explanation]:
+    """The candidate cannot be loaded for an operator that nobody defines."""
+    for run in observed.facts.runs_of(observed.link.candidate):
+        if run.outcome is RunOutcome.REFUSED and run.reason is not None and run.reason.code in UNKNOWN_OPERATORS:
+            told = dict(run.reason.params)
+            named = (str(told.get("operator", "")), str(told.get("node", "")))
+            yield Explanation("custom-op-missing", True, (), subjects=tuple(name for name in named if name))
+
+
+RULES: tuple[Rule, ...] = (
+    find_incomplete,
+    find_refused,
+    find_not_finite,
+    find_stale,
+    find_environment,
+    find_hidden_sample,
+    find_constant,
+    find_rounding,
+    find_random,
+)
