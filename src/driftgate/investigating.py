@@ -31,12 +31,13 @@ HISTOGRAMS = 5  # diverging nodes whose values are counted
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much an investigation may take: samples that are run, bytes of tapped tensors that are held; and whether
-    a part of the model, weights and all, may be written as a repro."""
+    """How much an investigation may take: samples that are run, bytes of tapped tensors that are held, seconds of
+    experiments for a cause (0: none); and whether a part of the model, weights and all, may be written as a repro."""
 
     samples: int = SAMPLES
     memory: int = DEFAULT_MEMORY
     repro: bool = True
+    seconds: float = 30.0
 
     def aside(self) -> Aside:
         """Room for outputs that a capture puts aside."""

@@ -39,6 +39,7 @@ FLOORS = (
     "pipeline",
     "keeping",
     "investigating",
+    "explaining",
     "commands",
     "runner",
     "installation",

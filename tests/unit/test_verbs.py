@@ -173,7 +173,10 @@ def test_shards_of_a_failing_demo(tmp_path: Path) -> None:
     assert call("check", "-c", config, "--out", tmp_path / "whole").code == 1
     parts = shards(project, 4)
     assert call("report", *reversed(parts), "--out", tmp_path / "merged").code == 1
-    assert judged(tmp_path / "merged") == judged(tmp_path / "whole")
+    merged, whole = judged(tmp_path / "merged"), judged(tmp_path / "whole")
+    assert [finding["code"] for finding in whole.pop("findings")] == ["device-op-error"]
+    assert merged.pop("findings") == []  # nobody made experiments yet
+    assert merged == whole
 
 
 def test_a_missing_shard_is_an_error_and_nothing_passes(tmp_path: Path) -> None:

@@ -48,17 +48,26 @@ class RecordedBackend:
         problems = [problem for spec in specs if (problem := _quantization_problem(spec, file))]
         if problems:
             raise ArtifactError(*problems)
-        return RecordedSession(artifact.stage, path, source, Signature((), specs))
+        others = tuple(name for name in first if name not in names)
+        return RecordedSession(artifact.stage, path, source, Signature((), specs), others)
 
 
 class RecordedSession:
     """One recording."""
 
-    def __init__(self, stage: str, path: Path, source: TensorSource, signature: Signature) -> None:
+    def __init__(
+        self, stage: str, path: Path, source: TensorSource, signature: Signature, others: tuple[str, ...] = ()
+    ) -> None:
         self._stage = stage
         self._path = path
         self._source = source
         self._signature = signature
+        self._others = others
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Tensors that were recorded and are no outputs; they can be tapped."""
+        return self._others
 
     @property
     def signature(self) -> Signature:

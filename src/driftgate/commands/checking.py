@@ -15,6 +15,7 @@ from driftgate.domain.judgement import Judgement, Policy
 from driftgate.domain.results import Results, Tool
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import inert
+from driftgate.explaining import explain_link, first_failed
 from driftgate.investigating import Effort, first_to_look_into, look_into, with_found, worst_samples
 from driftgate.judgement.judge import judge
 from driftgate.keeping import FOLDER as RECORDINGS
@@ -70,6 +71,7 @@ def check(
                 facts = recorded(jobs, facts, judgements, out)
                 if effort is not None:
                     facts = investigated(jobs, facts, judgements, effort, out, asides)
+                    facts = explained(jobs, facts, judgements, effort)
         return deliver(
             facts,
             policies,
@@ -147,6 +149,24 @@ def investigated(
         folder = out / REPRO / (job.plan.subject if len(jobs) > 1 else "")
         found.append(with_found(one, inquiry.write_repro(folder) if effort.repro else inquiry.found))
         log(message("investigated", link=link.name, seconds=inquiry.found.seconds))
+    return tuple(found)
+
+
+def explained(
+    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], effort: Effort
+) -> tuple[Facts, ...]:
+    """The facts with what experiments on each job's first failing link say of its cause."""
+    found: list[Facts] = []
+    for job, one, judgement in zip(jobs, facts, judgements, strict=True):
+        link = first_failed(job, judgement) if effort.seconds > 0 else None
+        if link is None:
+            found.append(one)
+            continue
+        samples = worst_samples(one, judgement, link, effort.samples)
+        with progress(message("progress-explain", link=link.name)):
+            made = explain_link(job, link, one, samples, seconds=effort.seconds)
+        found.append(with_found(one, made))
+        log(message("explained", link=link.name, count=len(made.explanations)))
     return tuple(found)
 
 

@@ -13,17 +13,27 @@ from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, log, say, stdout, verbose_option
 from driftgate.diagnosis.bench import SECONDS
 from driftgate.diagnosis.engine import Diagnosis, diagnose
-from driftgate.domain.judgement import Finding
+from driftgate.domain.judgement import Finding, Judgement, Outcome, Policy
+from driftgate.domain.results import Results
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import LIMIT, inert
 from driftgate.judgement.codes import CODES, Verdict
+from driftgate.judgement.judge import judge
 from driftgate.localisation.subject import Parts
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import number, text
 from driftgate.sessions import Artifact
+from driftgate.storage.document import RESULTS, read_results
 from driftgate.storage.evidence import read_evidence
 
 EXITS = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.ERROR: EXIT_ERROR}
+OUTCOMES = {
+    Outcome.PASSED: Verdict.PASS,
+    Outcome.FAILED: Verdict.FAIL,
+    Outcome.ERROR: Verdict.ERROR,
+    Outcome.SKIPPED: Verdict.ERROR,
+}
+WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.PASS)
 SHOWN = 12  # numbers of one finding
 
 
@@ -39,9 +49,11 @@ def command(folder: Path, as_json: bool, seconds: float, verbose: bool) -> int:
     """Say why the candidate in FOLDER differs from its reference, best explanation first.
 
     FOLDER has what was recorded of one link: inputs, outputs, layers, models, what the board told. Every part is
-    optional.
+    optional. The folder that `check` wrote does as well: then the findings of its results are shown.
     """
     LogText(verbose=verbose)
+    if (folder / RESULTS).is_file():
+        return _told(read_results(folder), as_json=as_json)
     evidence = read_evidence(folder)
     found = diagnose(evidence, _parts, seconds=seconds)
     inferred = () if evidence.link.candidate else (message("explain-inferred"),)
@@ -52,6 +64,51 @@ def command(folder: Path, as_json: bool, seconds: float, verbose: bool) -> int:
     else:
         _show(found, (*found.notes, *inferred))
     return EXITS[found.verdict]
+
+
+def _told(results: Results, *, as_json: bool) -> int:
+    """What a check has found out already, of all subjects."""
+    facts = {one.plan.subject: one for one in results.facts}
+    judged = results.judgements or tuple(judge(one, Policy()) for one in results.facts)
+    found = tuple(
+        Diagnosis(
+            verdict=_verdict(judgement),
+            explanations=(),
+            findings=_shown(judgement),
+            ruled_out=tuple(c for i in facts[judgement.subject].investigations for c in i.ruled_out),
+            notes=tuple(note for i in facts[judgement.subject].investigations for note in i.notes),
+            residual=math.nan,
+            runs=0,
+            compared=judgement.outcome is not Outcome.ERROR,
+        )
+        for judgement in judged
+    )
+    worst = next(one for verdict in WORST_FIRST for one in found if one.verdict is verdict)
+    if as_json:
+        document = {**_document(worst), "subjects": [_document(one) for one in found]}
+        click.echo(disarmed_json(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)))
+    else:
+        for judgement, one in zip(judged, found, strict=True):
+            stdout().print(f"{inert(judgement.subject, LIMIT)} {inert(judgement.target, LIMIT)}", markup=False)
+            _show(one, one.notes)
+    return EXITS[worst.verdict]
+
+
+def _shown(judgement: Judgement) -> tuple[Finding, ...]:
+    """The findings of the first link that has any, those of the first failure before others."""
+    links = dict.fromkeys(
+        verdict.target
+        for check in sorted(judgement.checks, key=lambda check: check.slug != judgement.first_failure)
+        for verdict in check.verdicts
+    )
+    by_link = ([one for one in judgement.findings if one.link == link] for link in links)
+    return tuple(next((found for found in by_link if found), ()))
+
+
+def _verdict(judgement: Judgement) -> Verdict:
+    """That of the first confirmed finding, else of the outcome."""
+    first = next((one for one in _shown(judgement) if one.confirmed and one.code in CODES), None)
+    return CODES[first.code].verdict if first is not None else OUTCOMES[judgement.outcome]
 
 
 def _parts(path: Path) -> Parts:
@@ -124,6 +181,8 @@ def _show(found: Diagnosis, notes: tuple[Message, ...]) -> None:
 def _nothing(found: Diagnosis) -> Message:
     if found.verdict is Verdict.ERROR:
         return message("explain-nothing-compared")
+    if math.isnan(found.residual):
+        return message("explain-none") if found.verdict is Verdict.FAIL else message("explain-passed")
     if found.verdict is Verdict.PASS:
         return message("explain-equal", residual=found.residual)
     if not found.compared:

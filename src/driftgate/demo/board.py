@@ -6,19 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftgate.demo.engine import Program, run
-from driftgate.demo.network import LOGITS
 from driftgate.demo.quantize import Int8s
 
 ALIGNMENT = 32  # bytes, of a row of pixels; that of J6M
 _UNUSED = 0x5A  # fills what lies between the rows
 
 
-def run_on_board(program: Program, images: Int8s) -> Int8s:
-    """Logits (n, 10) of int8 images (n, 1, 8, 8): through an NHWC input buffer and an NHWC output buffer."""
-    fed = unpack(pack(images), images.shape)
-    logits = run(program, fed)[LOGITS]
-    shape = (*logits.shape, 1, 1)
-    return unpack(pack(logits.reshape(shape)), shape).reshape(logits.shape)
+def run_on_board(program: Program, images: Int8s) -> dict[str, Int8s]:
+    """Every activation of int8 images (n, 1, 8, 8) by name: through an NHWC input buffer, dumped as NHWC buffers."""
+    return {name: _dumped(value) for name, value in run(program, _dumped(images)).items()}
+
+
+def _dumped(tensor: Int8s) -> Int8s:
+    """A tensor through a buffer and back; one of rank 2 has pixels of one."""
+    shape = tensor.shape if tensor.ndim == len("NCHW") else (*tensor.shape, 1, 1)
+    return unpack(pack(tensor.reshape(shape)), shape).reshape(tensor.shape)
 
 
 def pack(tensor: Int8s) -> NDArray[np.uint8]:

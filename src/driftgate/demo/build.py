@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -68,13 +69,14 @@ def pixels(images: NDArray[np.generic], gain: float) -> Floats:
 def _record(stages: Path, images: Floats, quantized: Quantized, recipe: Recipe) -> None:
     program = compile_program(quantized)
     fed = quantize_input(program, images)
-    recordings = {"quantized": run(program, fed)[LOGITS], "hbm": run_on_board(recipe.compiled(program), fed)}
-    for stage, logits in recordings.items():
-        _write_recording(stages, stage, logits, program.target)
+    recordings = {"quantized": run(program, fed), "hbm": run_on_board(recipe.compiled(program), fed)}
+    for stage, tensors in recordings.items():
+        _write_recording(stages, stage, tensors, program.target)
 
 
-def _write_recording(stages: Path, stage: str, logits: Int8s, scale: Scale) -> None:
+def _write_recording(stages: Path, stage: str, tensors: Mapping[str, Int8s], scale: Scale) -> None:
+    """All activations; the signature says which of them is the output."""
     output = {"scales": [float(scale.step)], "zero_points": [scale.zero_point], "axis": None}
     signature = json.dumps({"outputs": {LOGITS: output}}, indent=2)
-    write_npz(stages / f"{stage}.npz", {LOGITS: logits})
+    write_npz(stages / f"{stage}.npz", tensors)
     write_bytes(stages / f"{stage}.signature.json", f"{signature}\n".encode())

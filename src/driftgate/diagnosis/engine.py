@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from driftgate.diagnosis.bench import FLOAT_FLOOR, SECONDS, Bench, OpenParts
+from driftgate.diagnosis.possible import impossible
 from driftgate.diagnosis.rules import RULES
 from driftgate.diagnosis.trials import Rule
 from driftgate.domain.evidence import Evidence
@@ -57,6 +58,7 @@ class _Search:
     def __init__(self, bench: Bench, rules: Sequence[Rule]) -> None:
         self._bench = bench
         self._rules = rules
+        self._impossible = impossible(bench.evidence.link)
         self._found: list[Explanation] = []
         self._asked: dict[str, None] = {}
         self._notes: list[Message] = [*bench.evidence.problems]
@@ -90,9 +92,10 @@ class _Search:
 
     def _ask(self, rule: Rule) -> None:
         try:
-            if rule.needs(self._bench):
-                self._asked.update(dict.fromkeys(rule.codes))
-                self._found.extend(rule.find(self._bench))
+            codes = [code for code in rule.codes if code not in self._impossible]
+            if codes and rule.needs(self._bench):
+                self._asked.update(dict.fromkeys(codes))
+                self._found.extend(one for one in rule.find(self._bench) if one.code not in self._impossible)
         except DriftgateError as error:
             self._notes.extend(error.problems)
         except (ValueError, LookupError, TypeError, ArithmeticError, MemoryError) as error:

@@ -21,6 +21,8 @@ Tensors = Mapping[str, Tensor]
 MOST_CHANNELS = 64
 BYTE_FACTORS = (250.0, 260.0)
 OFFSET = 128.0
+#: What values may go up to, besides bytes: 4, 5, 10, 12 and 16 bits, percent.
+FULL_SCALES = (15.0, 16.0, 31.0, 32.0, 100.0, 1023.0, 1024.0, 4095.0, 4096.0, 65535.0, 65536.0)
 #: Means and divisors, per channel of RGB, that pipelines use; value = (x - mean) / divisor.
 NORMALISATIONS: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = (
     ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -359,10 +361,10 @@ def find_unseen_feed(bench: Bench) -> Iterator[Explanation]:
 
 def _guesses(bench: Bench, feed: Tensor) -> Iterator[tuple[str, str, Tensor, tuple[Fact, ...]]]:
     replays = bench.rerun_b is not None and bench.replays_b
-    if replays and not _heads_differ(bench):
+    if replays and bench.a.model is not None and not _heads_differ(bench):
         return
     x = feed.astype(np.float32)
-    for factor in (255.0, 1 / 255.0, 256.0, 1 / 256.0, 128.0, 1 / 128.0):
+    for factor in _factors(x):
         yield "input-scale-255", "factor", x * np.float32(factor), (("factor", factor, ""),)
     for offset in (OFFSET, -OFFSET):
         yield "input-offset-128", "offset", x + np.float32(offset), (("offset", offset, ""),)
@@ -395,6 +397,16 @@ def _guesses(bench: Bench, feed: Tensor) -> Iterator[tuple[str, str, Tensor, tup
         )
         yield more, "normalised", ((x - m) / s).astype(np.float32), facts
         yield less, "raw", (x * s + m).astype(np.float32), facts
+
+
+def _factors(x: Tensor) -> tuple[float, ...]:
+    """Factors between usual ranges: of bytes first, then of what the values reach up to."""
+    reach = float(np.max(np.abs(x), initial=0.0))
+    usual = (255.0, 1 / 255.0, 256.0, 1 / 256.0, 128.0, 1 / 128.0)
+    others = tuple(
+        f for full in FULL_SCALES for f in (full, 1 / full) if full / 4 < reach <= full * 1.01 or reach <= 1.01
+    )
+    return (*usual, *(f for f in others if f not in usual))
 
 
 def _heads_differ(bench: Bench) -> bool:

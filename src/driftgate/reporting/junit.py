@@ -12,6 +12,7 @@ from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import CELLS, CheckResult, Judgement, Outcome, Verdict
 from driftgate.domain.results import Results
 from driftgate.escaping import xml
+from driftgate.judgement.codes import CODES
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.reporting.view.page import facts_of
@@ -133,7 +134,12 @@ def _cases(check: CheckResult, judgement: Judgement, facts: Facts | None, second
             outcome=Outcome.SKIPPED if behind else worst.outcome,
             kind=xml.line(worst.criterion or (worst.reason.code if worst.reason is not None else "verdict")),
             reason=behind or _reason(worst),
-            details=(*_link(target, facts), *_details(verdicts), *_metrics(judgement, target, output)),
+            details=(
+                *_link(target, facts),
+                *_details(verdicts),
+                *(_causes(judgement, target) if worst.outcome is not Outcome.PASSED else ()),
+                *_metrics(judgement, target, output),
+            ),
             long_texts=tuple(xml.clean(value) for value in long_texts(worst.reason)),
             seconds=sum(seconds.pop(stage, 0.0) for stage in target.split("..")),
         )
@@ -176,6 +182,14 @@ def _details(verdicts: Iterable[Verdict]) -> Iterator[str]:
                 yield xml.line(f"{name}={getattr(value, 'value', value)}")
         for note in verdict.notes:
             yield f"note={_say(note)}"
+
+
+def _causes(judgement: Judgement, target: str) -> Iterator[str]:
+    for finding in judgement.findings:
+        if finding.link == target:
+            sure = "confirmed" if finding.confirmed else "suspected"
+            code = CODES.get(finding.code)
+            yield xml.line(f"cause={finding.code} ({sure})" + (f": {text(code.cause)}" if code is not None else ""))
 
 
 def _metrics(judgement: Judgement, target: str, output: str | None) -> Iterator[str]:

@@ -14,6 +14,7 @@ from driftgate.domain.results import Results
 from driftgate.escaping import terminal
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
+from driftgate.reporting.view.findings import FindingLine
 from driftgate.reporting.view.links import Column, LinkName, MetricLine, VerdictLine
 from driftgate.reporting.view.nodes import NodeLine, Nodes
 from driftgate.reporting.view.page import Subject, page
@@ -120,6 +121,8 @@ def _below(one: Subject) -> list[str]:
         lines += [line for verdict in one.failure.lines for line in _verdict(verdict)]
         lines += [f"  {_say(note)}" for note in one.failure.notes]
         lines += [f"  {_metrics(line, one.failure.metrics.columns)}" for line in one.failure.metrics.lines]
+        lines += [line for found in one.failure.findings for line in _cause(found)]
+        lines += [f"  {_label('cause')}: {_say(one.failure.unexplained)}"] if one.failure.unexplained else []
         lines += _nodes(one.failure.nodes) if one.failure.nodes is not None else []
         lines += [f"  {_label('next')} {_say(note)}" for note in one.failure.next]
     for link, found in one.investigated:
@@ -132,6 +135,17 @@ def _below(one: Subject) -> list[str]:
 
 def _score(line: ScoreLine) -> str:
     return f"{_label('score')} {_name(line.name)}: {', '.join(_say(part) for part in line.parts)}"
+
+
+def _cause(found: FindingLine) -> list[str]:
+    about = f" ({', '.join(_name(subject) for subject in found.subjects)})" if found.subjects else ""
+    numbers = (f"{_name(name)} {value}{f' {unit}' if unit else ''}" for name, value, unit in found.evidence)
+    steps = (found.next, found.actor, *((found.untouched,) if found.untouched is not None else ()))
+    return [
+        f"  {_label('cause')}: {found.code} ({_say(found.sure)}): {_say(found.cause)}{about}",
+        *([f"    {', '.join(numbers)}"] if found.evidence else []),
+        f"    → {'; '.join(_say(step) for step in steps)}",
+    ]
 
 
 def _nodes(found: Nodes) -> list[str]:

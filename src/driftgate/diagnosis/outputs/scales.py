@@ -18,6 +18,7 @@ from driftgate.domain.investigations import Explanation
 Tensor = NDArray[Any]
 Array = NDArray[np.float64]
 
+LEAST_NUMBERS = 4  # for every factor that is read off
 LEAST_GAIN = 0.999  # correlation of two tensors that differ by a factor only
 
 
@@ -137,6 +138,8 @@ def _by_data(
     for axis in (None, *range(1, a.ndim)):
         if axis is not None and not 1 < a.shape[axis] <= 1024:
             continue
+        if a.size < LEAST_NUMBERS * (1 if axis is None else a.shape[axis]):
+            continue  # so few numbers fit any factor
         gains, alike = _gains(a, b, axis)
         if alike < LEAST_GAIN or not (np.abs(gains) > 1e-12).all() or np.allclose(gains, 1, rtol=0.01):
             continue

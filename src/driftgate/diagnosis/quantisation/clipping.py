@@ -18,6 +18,8 @@ from driftgate.domain.investigations import Explanation
 
 CLIPPED = 0.01  # share of values that a calibrated range may cut off
 
+LEAST_KEPT = 16  # numbers that are not cut off
+
 
 def find_clipping(bench: Bench) -> Iterator[Explanation]:
     """Real values lie beyond the calibrated ranges; ranges that hold them bring the outputs back."""
@@ -78,7 +80,8 @@ def find_output_saturation(bench: Bench) -> Iterator[Explanation]:
         low, high = float(b.min()), float(b.max())
         x = np.asarray(a, np.float64)
         share = float(((x > high) | (x < low)).mean())
-        if share <= CLIPPED / 4 or low == high:
+        # The limits are read off the candidate: two numbers always fit, so that many more must.
+        if share <= CLIPPED / 4 or low == high or (1 - share) * x.size < LEAST_KEPT:
             continue
         tried = trial(
             "saturation",

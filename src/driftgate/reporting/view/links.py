@@ -9,10 +9,12 @@ from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import CELLS, Judgement, Outcome, Summary, Verdict
 from driftgate.messages.message import Message, message
 from driftgate.reporting.view.bars import Bars, error_bars
+from driftgate.reporting.view.findings import FindingLine, findings
 from driftgate.reporting.view.nodes import Nodes, nodes
 from driftgate.reporting.view.readings import UNITS, Reading, as_written, long_texts, reading, shown
 from driftgate.reporting.view.table import Place, first_failure, place, worst_first
 
+CAUSES = 3
 SHOWN = 5  # verdicts of the first failure; the rest stands in the details
 
 
@@ -69,7 +71,8 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class FirstFailure:
-    """What is broken where it breaks first: its verdicts, the metrics of the outputs concerned, what comes next."""
+    """What is broken where it breaks first: its verdicts, the metrics of the outputs concerned, what comes next, and
+    the causes that experiments speak for, or what they ruled out."""
 
     title: str
     lines: tuple[VerdictLine, ...]
@@ -78,6 +81,8 @@ class FirstFailure:
     next: tuple[Message, ...]
     bars: Bars | None = None
     nodes: Nodes | None = None
+    findings: tuple[FindingLine, ...] = ()
+    unexplained: Message | None = None
 
 
 def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
@@ -90,7 +95,7 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
     outputs = {verdict.output for verdict in broken[:SHOWN]}
     measured = [summary for summary in judgement.summaries if summary.link == target]
     concerned = [summary for summary in measured if summary.output in outputs] or measured[:SHOWN]
-    findings = [finding.next for finding in judgement.findings if finding.link == target and finding.next is not None]
+    causes, unexplained = findings(target, judgement, facts)
     found = nodes(target, judgement, facts)
     optional = () if check.required else (message("row-optional"),)
     more = (message("failure-more", count=len(broken) - SHOWN),) if len(broken) > SHOWN else ()
@@ -99,10 +104,17 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
         lines=tuple(_line(verdict, judgement, facts) for verdict in broken[:SHOWN]),
         metrics=_metrics(concerned, facts),
         notes=(*more, *optional, *check.notes),
-        next=(*findings, *judgement.advice, *(() if found is not None else (message("not-investigated"),))),
+        next=(*judgement.advice, *_untried(causes, unexplained, found)),
         bars=error_bars(target, broken[0].output if broken else None, facts),
         nodes=found,
+        findings=causes[:CAUSES],
+        unexplained=unexplained,
     )
+
+
+def _untried(causes: tuple[FindingLine, ...], unexplained: Message | None, found: Nodes | None) -> tuple[Message, ...]:
+    """Said where nobody looked for a cause."""
+    return () if causes or unexplained is not None or found is not None else (message("not-investigated"),)
 
 
 def errors(judgement: Judgement, facts: Facts | None) -> tuple[tuple[str, tuple[VerdictLine, ...]], ...]:

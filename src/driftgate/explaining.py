@@ -1,0 +1,195 @@
+"""Looking for the cause of the first failing link: its worst samples as evidence, then the engine of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
+from driftgate.backends.recorded import RecordedBackend
+from driftgate.backends.registry import backend
+from driftgate.diagnosis.bench import OpenParts
+from driftgate.diagnosis.engine import diagnose
+from driftgate.domain.chain import Link
+from driftgate.domain.evidence import Evidence, LinkNote
+from driftgate.domain.facts import Facts
+from driftgate.domain.investigations import Investigation
+from driftgate.domain.judgement import Judgement, Outcome
+from driftgate.domain.tensors import Signature, TensorSpec
+from driftgate.errors import BackendError, DriftgateError, LoadRefused
+from driftgate.localisation.subject import Parts
+from driftgate.messages.message import message
+from driftgate.messages.text import text
+from driftgate.pipeline import stage_feeds
+from driftgate.plan import Job
+from driftgate.sessions import Artifact, Session, Tensor, Tensors
+
+SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What one stage was fed and what it gave, its samples along axis 0 or one sample alone."""
+
+    feeds: dict[str, Tensor]
+    outputs: dict[str, Tensor]
+    layers: dict[str, Tensor]
+    model: Path | None
+    recorded: bool
+    refused: str | None = None
+
+
+def first_failed(job: Job, judgement: Judgement) -> Link | None:
+    """The first link in the route that failed; None for networks with memory, whose samples are sequences."""
+    if job.state:
+        return None
+    failed = {v.target for check in judgement.checks for v in check.verdicts if v.outcome is Outcome.FAILED}
+    return next((link for link in job.plan.links if link.name in failed), None)
+
+
+def explain_link(
+    job: Job, link: Link, facts: Facts, samples: Sequence[str], *, seconds: float = SECONDS
+) -> Investigation:
+    """What experiments on a link's samples say of the cause, put to what an investigation found of its nodes.
+
+    Where not even the samples can be run again, a note of the investigation says why.
+    """
+    found = next((i for i in facts.investigations if i.link == link.name), Investigation(link.name))
+    try:
+        evidence = gathered(job, link, samples)
+        diagnosis = diagnose(evidence, _opener(job), seconds=seconds)
+    except DriftgateError as error:
+        return replace(found, notes=(*found.notes, *error.problems))
+    return replace(
+        found,
+        explained=True,
+        explanations=diagnosis.explanations,
+        trials=tuple(trial for one in diagnosis.explanations for trial in one.trials),
+        ruled_out=diagnosis.ruled_out,
+        runs=found.runs + diagnosis.runs,
+        notes=(*found.notes, *diagnosis.notes),
+    )
+
+
+def gathered(job: Job, link: Link, samples: Sequence[str]) -> Evidence:
+    """The evidence of a link: both stages run once more on these samples, together where both take a batch.
+
+    Raises what the sessions raise, but for a candidate that is refused.
+    """
+    names = _common_names(job)
+    sides = [_side(job, stage, samples, names) for stage in (link.reference, link.candidate)]
+    if len(samples) > 1 and any(side is None for side in sides):
+        return gathered(job, link, samples[:1])
+    a, b = sides
+    if a is None or b is None:
+        raise BackendError(message("explain-samples-differ", link=link.name))
+    same = a.feeds.keys() == b.feeds.keys() and all(_equal(a.feeds[name], b.feeds[name]) for name in a.feeds)
+    told_b = {} if b.recorded or same else b.feeds
+    return Evidence(
+        folder=Path(),
+        feeds_a=a.feeds,
+        feeds_b=told_b,
+        outputs_a=a.outputs,
+        outputs_b=b.outputs,
+        layers_a=a.layers,
+        layers_b=b.layers,
+        order=tuple(name for name in b.layers if name in a.layers),
+        model_a=a.model,
+        model_b=b.model,
+        load_error=b.refused,
+        post=_threshold(job),
+        link=LinkNote(link.reference, link.candidate, link.kind.value, job.plan.target),
+    )
+
+
+def _side(job: Job, stage: str, samples: Sequence[str], names: Mapping[str, str]) -> _Side | None:
+    """One stage's share; None where several samples do not go together."""
+    artifact = next(artifact for artifact in job.artifacts if artifact.stage == stage)
+    runs_it = backend(artifact.backend)
+    model = artifact.path if artifact.backend == "onnxruntime" else None
+    try:
+        taps = _recorded_layers(artifact)
+        with runs_it.open(artifact, taps) as session:
+            if len(samples) > 1 and runs_it.needs_feeds and not _batches(session):
+                return None
+            given = stage_feeds(job, artifact, session)
+            feeds = [_read(job, stage, sample) if not runs_it.needs_feeds else given(sample) for sample in samples]
+            made = [session.infer(given(sample), sample=sample) for sample in samples]
+    except LoadRefused as error:
+        return _Side({}, {}, {}, model, False, refused=text(error.problems[0]))
+    stacked = _stacked(feeds), _stacked(made)
+    if None in stacked:
+        return None
+    fed, outputs = stacked
+    named = {names.get(name, name): value for name, value in (outputs or {}).items()}
+    layers = {name: named.pop(name) for name in taps}
+    return _Side(fed or {}, named, layers, model, not runs_it.needs_feeds)
+
+
+def _recorded_layers(artifact: Artifact) -> tuple[str, ...]:
+    """Intermediate tensors that a recording has beside its outputs."""
+    if artifact.backend != "recorded":
+        return ()
+    with RecordedBackend().open(artifact) as session:
+        return session.others
+
+
+def _read(job: Job, stage: str, sample: str) -> dict[str, Tensor]:
+    """What the stage would have been fed, where nothing is fed here."""
+    kind = job.plan.chain.stage(stage).feeds
+    have = job.data.read(sample)
+    return dict(have.get(kind) or next(iter(have.values())))
+
+
+def _batches(session: Session) -> bool:
+    """Whether nothing says that only one sample at a time is taken."""
+    signature: Signature | None = session.signature
+    specs: tuple[TensorSpec, ...] = () if signature is None else (*signature.inputs, *signature.outputs)
+    return all(spec.shape is None or (bool(spec.shape) and spec.shape[0] is None) for spec in specs)
+
+
+def _stacked(several: Sequence[Tensors]) -> dict[str, Tensor] | None:
+    """Samples along axis 0; None where they are not alike, or have no such axis."""
+    if len(several) == 1:
+        return dict(several[0])
+    made: dict[str, Tensor] = {}
+    for name, first in several[0].items():
+        values = [one.get(name) for one in several]
+        fitting = [v for v in values if v is not None and v.shape == first.shape and v.dtype == first.dtype]
+        if len(fitting) != len(several) or not first.ndim or first.shape[0] != 1:
+            return None
+        made[name] = np.concatenate(fitting)
+    return made
+
+
+def _common_names(job: Job) -> dict[str, str]:
+    """Output names as the settings map them to a common one."""
+    return {alias: name for name, aliases in job.outputs.names.items() for alias in aliases}
+
+
+def _equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def _threshold(job: Job) -> dict[str, float]:
+    """The confidence from which on a decision counts, where a score is declared with one."""
+    for spec in job.plan.scores:
+        told = dict(spec.params).get("confidence")
+        if isinstance(told, int | float):
+            return {"conf_threshold": float(told)}
+    return {}
+
+
+def _opener(job: Job) -> OpenParts:
+    """Opens the models of the evidence as the stages are opened."""
+    artifacts: dict[Path, Artifact] = {a.path: a for a in job.artifacts if a.path is not None}
+
+    def opened(path: Path) -> Parts:
+        return OnnxRuntimeBackend().take_apart(artifacts[path])
+
+    return opened
