@@ -299,7 +299,7 @@ class Bench:
     def _raw(
         self, side: Side, feeds: Tensors, model: onnx.ModelProto | None, taps: Sequence[str]
     ) -> dict[str, Tensor] | None:
-        if not side.runs or side.parts is None or not feeds:
+        if not side.runs or side.parts is None or not feeds or not self.has_time:
             return None
         sets = feed_sets(side.parts.model, feeds)
         if not sets:

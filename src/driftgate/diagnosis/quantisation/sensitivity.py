@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from driftgate.diagnosis.bench import INTEGER_FLOOR, Bench
 from driftgate.diagnosis.quantisation.quantisers import reference_names
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT
 from driftgate.diagnosis.residuals import spread
-from driftgate.diagnosis.surgery import label, unrounded, with_inputs
+from driftgate.diagnosis.surgery import Quantised, label, unrounded, with_inputs
 from driftgate.diagnosis.trials import Fact, explained, fact, trial
 from driftgate.diagnosis.weights import paired_weights
 from driftgate.domain.investigations import Explanation, Trial, TrialResult
@@ -23,28 +24,43 @@ from driftgate.numerics.alignment import same_shape
 
 Tensor = NDArray[Any]
 
-ALMOST_ALL, NEARLY_ALL = 0.5, 0.7  # share of the error that one part must carry to be named, to be it
+ALMOST_ALL, NEARLY_ALL = 0.5, 0.7  # share of the error that few parts must carry to be named, to be it
 MANY, MOST_PARTS = 6, 400  # parts from which on an error can accumulate; that are tried one by one
 FALL = 3.0  # times that one tensor's error must be that of the next to be named beforehand
+FEW, ONE_IN = 5, 8  # so many parts are few, and no more than one in so many
 
 
-def _parts(bench: Bench) -> list[tuple[str, onnx.ModelProto]]:
-    """(name, model without that part's rounding): each rounded tensor and each rounded weight."""
-    found = [(reference_names(bench, t)[-1], unrounded(bench.b.whole_model, (t,))) for t in bench.b.quantised]
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One rounding: of an activation, or of the weights of a node."""
+
+    name: str
+    node: str
+    tensor: Quantised | None = None
+    weight: tuple[int, int, Tensor] | None = None
+
+
+def _parts(bench: Bench) -> list[_Part]:
+    """Each rounded tensor and each rounded weight."""
+    found = []
+    for tensor in bench.b.quantised:
+        name = reference_names(bench, tensor)[-1]
+        found.append(_Part(name, next(iter(_maker(bench, name)), ""), tensor=tensor))
     for _, place, a, b in paired_weights(bench):
         if not np.array_equal(a, b):
-            node = bench.b.whole_model.graph.node[place]
-            found.append((label(node), with_inputs(bench.b.whole_model, ((place, 1, a),))))
+            node = label(bench.b.whole_model.graph.node[place])
+            found.append(_Part(node, node, weight=(place, 1, a)))
     return found
 
 
-def _all_undone(bench: Bench) -> onnx.ModelProto:
-    model = unrounded(bench.b.whole_model, bench.b.quantised)
-    return with_inputs(model, [(place, 1, a) for _, place, a, b in paired_weights(bench) if not np.array_equal(a, b)])
+def _undone(bench: Bench, parts: Sequence[_Part]) -> onnx.ModelProto:
+    """The candidate without the roundings of these parts."""
+    model = unrounded(bench.b.whole_model, [part.tensor for part in parts if part.tensor is not None])
+    return with_inputs(model, [part.weight for part in parts if part.weight is not None])
 
 
 def find_sensitive(bench: Bench) -> Iterator[Explanation]:
-    """Each rounding undone alone: does one carry the loss, or do all a little?"""
+    """Each rounding undone alone, then the best few together: do they carry the loss, or do all a little?"""
     ablation = bench.evidence.ablation
     if not bench.b.runs or bench.b.model is None:
         yield from _by_ablation(ablation)
@@ -52,31 +68,53 @@ def find_sensitive(bench: Bench) -> Iterator[Explanation]:
     parts = _parts(bench)
     if not parts or len(parts) > MOST_PARTS:
         return
+    feeds = bench.evidence.feeds_b or bench.evidence.feeds_a
     before = _loss(bench, bench.outputs_b)
-    left: dict[str, float] = {}
-    for name, model in parts:
+    left: list[float] = []
+    for part in parts:
         if not bench.has_time:
             return
-        left[name] = _loss(bench, bench.run(bench.b, bench.evidence.feeds_b or bench.evidence.feeds_a, model))
-    best = min(left, key=lambda name: left[name])
-    share = 1 - (left[best] / before) ** 2 if before else 0.0
+        left.append(_loss(bench, bench.run(bench.b, feeds, _undone(bench, [part]))))
+    order = sorted(range(len(parts)), key=lambda index: left[index])
     ranked = sorted(ablation.items(), key=lambda item: -item[1])
     named = len(ranked) > 1 and ranked[0][1] >= FALL * ranked[1][1]
     if bench.before_spread <= (INTEGER_FLOOR / 2 if named else INTEGER_FLOOR):
         return
+    chosen, after = [parts[order[0]]], left[order[0]]
+    alone = _share(after, before)
+    for count in range(2, min(FEW, len(parts) // ONE_IN) + 1):
+        if _share(after, before) >= NEARLY_ALL or not bench.has_time:
+            break
+        chosen = [parts[index] for index in order[:count]]
+        after = _loss(bench, bench.run(bench.b, feeds, _undone(bench, chosen)))
+    share = _share(after, before)
     facts: tuple[Fact, ...] = (
-        ("share of the error of this part", share, ""),
+        ("share of the error of these parts", share, f"{len(chosen)} of {len(parts)}"),
+        *((f"share of {_told(parts[index])}", _share(left[index], before), "") for index in order[:3]),
         *((f"error with only {name} rounded", value, "") for name, value in ranked[:3]),
     )
     if share >= ALMOST_ALL:
         result = TrialResult.CONFIRMED if share >= NEARLY_ALL else TrialResult.REFUTED
-        made = Trial("sensitive-nodes", "not rounded", (), best, before, left[best], before / 2, result)
-        yield from explained(made, subjects=(best, *_maker(bench, best)), facts=facts, unit=SPREAD_UNIT)
+        nodes = tuple(dict.fromkeys(part.node for part in chosen if part.node))
+        params = (("nodes", nodes),)
+        made = Trial("sensitive-nodes", "not rounded", params, chosen[0].name, before, after, before / 2, result)
+        subjects = tuple(dict.fromkeys(name for part in chosen for name in (part.name, part.node)))
+        yield from explained(made, subjects=subjects, facts=facts, unit=SPREAD_UNIT)
     if share < NEARLY_ALL and len(parts) >= MANY and bench.before_spread > ORDINARY:
-        after = _loss(bench, bench.run(bench.b, bench.evidence.feeds_b or bench.evidence.feeds_a, _all_undone(bench)))
-        tried = trial("error-accumulation", "nothing rounded", before, after, INTEGER_FLOOR / 2)
-        counts = (("parts", float(len(parts)), ""), ("largest share of one part", max(share, 0.0), ""))
-        yield from explained(tried, facts=counts, unit=SPREAD_UNIT)
+        nothing = _loss(bench, bench.run(bench.b, feeds, _undone(bench, parts)))
+        tried = trial("error-accumulation", "nothing rounded", before, nothing, INTEGER_FLOOR / 2)
+        counts = (("parts", float(len(parts)), ""), ("largest share of one part", max(alone, 0.0), ""))
+        first = tuple(name for name in (chosen[0].name, chosen[0].node) if name)
+        yield from explained(tried, subjects=first, facts=counts, unit=SPREAD_UNIT)
+
+
+def _share(after: float, before: float) -> float:
+    """Of the error's power that is gone."""
+    return 1 - (after / before) ** 2 if before else 0.0
+
+
+def _told(part: _Part) -> str:
+    return f"{'weights' if part.tensor is None else 'activation'} {part.name}"
 
 
 def _loss(bench: Bench, made: Mapping[str, Tensor] | None) -> float:

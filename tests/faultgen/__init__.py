@@ -1,0 +1,1 @@
+"""Faults planted in random networks, written down as evidence folders; nothing here knows how they are explained."""
