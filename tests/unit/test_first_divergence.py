@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driftgate.domain.chain import LinkKind
 from driftgate.domain.investigations import Investigation, NodeError, Pair
 from driftgate.domain.measurements import Moments
-from driftgate.judgement.nodes import divergences, diverges, first_divergence, ranked
+from driftgate.judgement.nodes import divergences, diverges, first_divergence, ranked, situation
 from driftgate.numerics.moments import by_channel
 from support.commandline import call
 
@@ -129,3 +130,21 @@ def test_a_memory_size_that_is_none_is_told(tmp_path: Path, size: str) -> None:
     answer = call("check", "-c", "demo", "--out", str(tmp_path), "--memory", size)
     assert answer.code == 2
     assert "512MiB" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("totals", "excess", "said"),
+    [
+        ([60, 62, 70, 65], 1.0, "situation-fine"),
+        ([4, 3, 5, 2], 1.0, "situation-all-off"),
+        ([4, 3, 5, 2], 50.0, "situation-some-off"),
+        ([60, 62, 5, 4], 1.0, "situation-some-off"),
+        ([4, 3, 5], 1.0, None),
+    ],
+)
+def test_the_three_situations_of_a_comparison_node_by_node(
+    totals: list[float], excess: float, said: str | None
+) -> None:
+    nodes = tuple(node(n, total=total, excess=excess) for n, total in enumerate(totals))
+    told = situation(Investigation("a..b", nodes=nodes), LinkKind.LOSSY)
+    assert (None if told is None else told.code) == said

@@ -137,7 +137,7 @@ def _entry(finding: Finding) -> dict[str, Any]:
             {"name": _clean(name), "value": value if math.isfinite(value) else str(value), "unit": unit}
             for name, value, unit in finding.evidence
         ],
-        "next": text(code.next),
+        "next": text(finding.next or code.next),
         "who": code.who.value,
         "untouched": None if code.untouched is None else text(code.untouched),
     }
@@ -168,7 +168,7 @@ def _show(found: Diagnosis, notes: tuple[Message, ...]) -> None:
             line(f"  {say(message('explain-about', subjects=shown))}")
         for name, value, unit in finding.evidence[:SHOWN]:
             line(f"  {inert(name, LIMIT)}: {number(value)}{f' {unit}' if unit else ''}")
-        line(f"  {say(message('explain-next', act=text(code.next)))}")
+        line(f"  {say(message('explain-next', act=text(finding.next or code.next)))}")
         line(f"  {say(code.actor)}")
         if code.untouched is not None:
             line(f"  {say(code.untouched)}")

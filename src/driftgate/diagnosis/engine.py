@@ -16,6 +16,7 @@ from driftgate.domain.judgement import Finding
 from driftgate.errors import DriftgateError
 from driftgate.judgement.codes import CODES, Verdict
 from driftgate.judgement.findings import ranked
+from driftgate.judgement.precision import advised
 from driftgate.messages.message import Message, message
 
 LINK = "reference..candidate"
@@ -76,7 +77,7 @@ class _Search:
         if late:
             self._notes.append(message("explain-out-of-time"))
         self._notes.extend((*self._bench.costs.problems, *self._bench.a.refused, *self._bench.b.refused))
-        findings = ranked(LINK, self._found)
+        findings = advised(ranked(LINK, self._found), self._found, self._bench.evidence.link.platform)
         told = {finding.code for finding in findings}
         residual = self._residual()
         return Diagnosis(

@@ -22,6 +22,7 @@ from driftgate.judgement.losses import MOST_FLIPS, flipped, segment_losses
 from driftgate.judgement.nodes import divergences
 from driftgate.judgement.observed import Observed, observe
 from driftgate.judgement.outputs import folded, judge_output, nature, summarise
+from driftgate.judgement.precision import advised
 from driftgate.judgement.scores import Scored, judge_declared, judge_drop, stage_score
 from driftgate.messages.message import Message, message
 from driftgate.scoring.tasks import scorer_of
@@ -179,7 +180,8 @@ class _Bench:
     def _settled(self, link: Link, verdicts: list[Verdict], groups: list[list[Measurement]]) -> list[Verdict]:
         """Verdicts after what the facts and the investigation say of causes."""
         told = [e for one in self._facts.investigations if one.link == link.name for e in one.explanations]
-        found = ranked(link.name, (*observe(Observed(self._facts, link, verdicts, groups)), *told))
+        told = [*observe(Observed(self._facts, link, verdicts, groups)), *told]
+        found = advised(ranked(link.name, told), told, self._plan.target)
         self.findings.extend(found)
         return settled(link.name, verdicts, found, self._policy.accepts)
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from driftgate.domain.chain import LinkKind
 from driftgate.domain.investigations import Investigation, NodeError, VendorNode, VendorTable
 from driftgate.domain.judgement import Divergence
 from driftgate.domain.measurements import Moments
+from driftgate.messages.message import Message, message
 from driftgate.numerics.metrics import sqnr
 
 #: How many times the error that its precision explains a node may add; healthy ones reach 2.3.
@@ -20,6 +22,9 @@ FALL_DB = 12.0
 MOST = 5
 #: Below this cosine a node of the vendor's table is shown; the vendor takes it for acceptable from here on.
 COSINE_LIMIT = 0.99
+#: Signal to noise ratio, in dB, below which a node is off: float links hold 80 dB and more, INT8 seldom under 17.
+OFF_DB = {LinkKind.EXACT: 80.0, LinkKind.EQUIVALENT: 60.0, LinkKind.LOSSY: 15.0}
+LEAST_NODES, NEARLY_ALL = 4, 0.9
 
 
 def diverges(node: NodeError) -> bool:
@@ -64,6 +69,25 @@ def low_vendor_nodes(table: VendorTable | None) -> tuple[VendorNode, ...]:
     low = [node for node in table.nodes if node.cosine is not None and node.cosine < COSINE_LIMIT] if table else []
     rest = sorted(low[1:], key=lambda node: node.cosine if node.cosine is not None else 1.0)
     return (*low[:1], *rest)
+
+
+def situation(investigation: Investigation, kind: LinkKind) -> Message | None:
+    """The headline of a comparison node by node, by the vendor's three situations; None with few nodes.
+
+    A node is off where its signal to noise ratio is below what the kind of link must hold.
+    """
+    least = OFF_DB.get(kind, OFF_DB[LinkKind.LOSSY])
+    told = [_decibel(node.total) for node in sorted(investigation.nodes, key=lambda node: node.order)]
+    if len(told) < LEAST_NODES:
+        return None
+    off = [ratio < least for ratio in told]
+    share = sum(off) / len(off)
+    said = {"count": sum(off), "nodes": len(off), "least": least}
+    if not any(off):
+        return message("situation-fine", **said)
+    first = first_divergence(investigation.nodes)
+    inherited = first is None or first.op == "Input"  # nothing within the network adds to it
+    return message("situation-all-off" if inherited and share >= NEARLY_ALL else "situation-some-off", **said)
 
 
 def _as_the_vendor_says(investigation: Investigation) -> tuple[Divergence, ...]:

@@ -162,7 +162,8 @@ def _nodes(found: Nodes) -> list[str]:
         f" {_label('column-own')} {line.own}, {_label('column-total')} {line.total}"
         for line in found.lines[1:]
     ]
-    return [*lines, *(f"  {_say(note)}" for note in found.notes), f"  {_say(found.cost)}"]
+    headline = [f"  {_say(found.headline)}"] if found.headline is not None else []
+    return [*lines, *headline, *(f"  {_say(note)}" for note in found.notes), f"  {_say(found.cost)}"]
 
 
 def _node(named: Nodes | NodeLine) -> str:

@@ -12,6 +12,7 @@ from driftgate.messages.text import number
 
 NUMBERS = 4
 SUBJECTS = 6
+LINE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class FindingLine:
     next: Message
     actor: Message
     untouched: Message | None
+    paste: str = ""  # a fragment that is too long for a line
 
 
 def findings(target: str, judgement: Judgement, facts: Facts | None) -> tuple[tuple[FindingLine, ...], Message | None]:
@@ -54,4 +56,11 @@ def _line(finding: Finding) -> FindingLine:
         next=finding.next or code.next,
         actor=code.actor,
         untouched=code.untouched,
+        paste=_paste(finding),
     )
+
+
+def _paste(finding: Finding) -> str:
+    """What the next step says to paste, where it would be cut within a line."""
+    told = dict(finding.next.params).get("fragment", "") if finding.next is not None else ""
+    return str(told) if len(str(told)) > LINE else ""

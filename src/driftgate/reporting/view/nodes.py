@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Divergence, Judgement
-from driftgate.judgement.nodes import COSINE_LIMIT
+from driftgate.judgement.nodes import COSINE_LIMIT, situation
 from driftgate.messages.message import Message, message
 
 CHANNELS = 5
@@ -45,6 +45,7 @@ class Nodes:
     lines: tuple[NodeLine, ...]
     cost: Message
     notes: tuple[Message, ...]
+    headline: Message | None = None
 
     @property
     def of_vendor(self) -> bool:
@@ -59,8 +60,10 @@ def nodes(target: str, judgement: Judgement, facts: Facts | None) -> Nodes | Non
             continue
         diverging = [d for d in judgement.divergences if d.link == target]
         cost = _cost(found)
+        kind = next((link.kind for link in facts.plan.links if link.name == target), None) if facts else None
+        headline = None if kind is None else situation(found, kind)
         if not diverging:
-            return Nodes("", "", "", "", (_nothing(found),), (), cost, found.notes)
+            return Nodes("", "", "", "", (_nothing(found),), (), cost, found.notes, headline)
         first = diverging[0]
         return Nodes(
             op=first.op,
@@ -71,6 +74,7 @@ def nodes(target: str, judgement: Judgement, facts: Facts | None) -> Nodes | Non
             lines=tuple(_line(one) for one in diverging),
             cost=cost,
             notes=found.notes,
+            headline=headline,
         )
     return None
 
