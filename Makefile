@@ -15,8 +15,8 @@ TOOLS := .venv/tools.stamp
 
 SCHEMAS := config results samples
 
-.PHONY: all demo test lint types floors schemas schema-check packaging github localisation field act bench dist clean
-all: test lint types floors schema-check packaging github localisation field act
+.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report field act bench dist clean
+all: test lint types floors schema-check packaging github localisation diagnosis field act
 
 demo: $(PACKAGE)
 	$(BIN)/driftgate demo --out demo-out
@@ -63,6 +63,12 @@ github: .venv/github.stamp
 
 localisation: $(FIELD)/field.stamp
 	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/localisation
+
+diagnosis: $(TOOLS)
+	WORKERS=$(WORKERS) $(BIN)/python -m pytest tests/diagnosis
+
+diagnosis-report: $(TOOLS)
+	PYTHONPATH=tests $(BIN)/python tests/diagnosis/report.py --jobs $(WORKERS)
 
 field: $(FIELD)/field.stamp
 	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/field

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from driftgate.backends.functions import Function
 from driftgate.backends.registry import backend
+from driftgate.backends.routing import routed
 from driftgate.domain.digest import digest
 from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
 from driftgate.domain.samples import SampleSet
@@ -60,7 +61,11 @@ def _job(config: Config, name: str, profile: str | None) -> Job:
     subject = config.settings.subjects[name]
     defaults = config.settings.defaults
     artifacts = tuple(
-        section.artifact(stage, root=config.root, threads=defaults.threads, custom_ops=subject.custom_ops)
+        routed(
+            section.artifact(stage, root=config.root, threads=defaults.threads, custom_ops=subject.custom_ops),
+            python=defaults.hbruntime.python,
+            timeout=defaults.hbruntime.timeout,
+        )
         for stage, section in subject.artifacts.items()
     )
     planned, problems = _digests(artifacts)

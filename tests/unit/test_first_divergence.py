@@ -142,7 +142,7 @@ def test_a_memory_size_that_is_none_is_told(tmp_path: Path, size: str) -> None:
         ([4, 3, 5], 1.0, None),
     ],
 )
-def test_the_three_situations_of_a_comparison_node_by_node(
+def test_a_comparison_node_by_node_has_one_of_three_headlines(
     totals: list[float], excess: float, said: str | None
 ) -> None:
     nodes = tuple(node(n, total=total, excess=excess) for n, total in enumerate(totals))

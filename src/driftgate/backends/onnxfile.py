@@ -86,6 +86,14 @@ class OnnxFile:
                 raise ArtifactError(message("onnx-vendor-operator", **said))
             raise LoadRefused(message("onnx-unknown-domain", **said))
 
+    def has_foreign_operators(self) -> bool:
+        """Whether an operator is neither ONNX's nor ONNX Runtime's nor a function of the model."""
+        try:
+            self.check_operators()
+        except (ArtifactError, LoadRefused):
+            return True
+        return False
+
     def steps(self, names: Iterable[str]) -> dict[str, float]:
         """The size of one LSB of those tensors that come out of a DequantizeLinear with a constant scalar scale."""
         producers = {name: node for node in self.model.graph.node for name in node.output if name}

@@ -12,6 +12,7 @@ from driftgate.sessions import Backend
 #: name → module:class
 BACKENDS: dict[str, str] = {
     "onnxruntime": "driftgate.backends.onnxruntime_backend:OnnxRuntimeBackend",
+    "hbruntime": "driftgate.backends.hbruntime_backend:HbRuntimeBackend",
     "recorded": "driftgate.backends.recorded:RecordedBackend",
     "torch": "driftgate.backends.torch_backend:TorchBackend",
 }

@@ -34,8 +34,8 @@ ENGLISH: dict[str, str] = {
         "weights beside it"
     ),
     "onnx-vendor-operator": (
-        '{path}: node "{node}" is a {operator} of "{domain}", which needs the vendor\'s runtime; give this stage '
-        "another backend or a recording"
+        '{path}: node "{node}" is a {operator} of "{domain}", which needs the vendor\'s runtime: name its '
+        "interpreter under defaults.hbruntime.python, or give this stage a recording"
     ),
     "onnx-unknown-domain": (
         '{path}: node "{node}" is a {operator} of "{domain}", which neither ONNX Runtime nor the model defines; '
@@ -97,6 +97,11 @@ ENGLISH: dict[str, str] = {
     "worker-over": "{stage}: the worker of {command} failed before and cannot go on",
     "worker-package": "{stage}: {command} has no {package}: {reason}; install it there or name another interpreter",
     "worker-raised": "{stage}: the worker of {command} raised at {doing}: {reason}; its last words: {tail}",
+    "hbruntime-absent": "{stage}: {python} cannot import horizon_tc_ui, whose HBRuntime runs this file: {reason}. Name the interpreter of the OpenExplorer environment, or a container, under `python`",
+    "hbruntime-old": "{stage}: {python} has the tools of XJ3/J5, not of Journey 6: {reason}. Name the interpreter of an OpenExplorer 3 environment under `python`",
+    "hbruntime-refused": "{stage}: HBRuntime does not load {path}: {reason}",
+    "hbruntime-outputs": "{stage}: HBRuntime gave {found} outputs, and the file names {wanted}: {outputs}",
+    "hbruntime-taps": "{stage}: HBRuntime gives the outputs of {path} only; {taps} cannot be tapped",
     "torch-either": "{stage}: give either load (module:function) or path (a TorchScript file)",
     "torch-weights-alone": "{stage}: weights need load (module:function), which makes the module they go into",
     "torch-load-form": '{stage}: load is "{load}", wanted is module:function',

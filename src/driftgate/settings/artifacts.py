@@ -19,6 +19,8 @@ BY_SUFFIX = {
     ".pth": "torch",
     ".jit": "torch",
     ".ts": "torch",
+    ".bc": "hbruntime",
+    ".hbm": "hbruntime",
 }
 
 
@@ -110,6 +112,18 @@ class TorchArtifact(ArtifactSection):
         return Artifact(made.stage, made.backend, made.path, options)
 
 
+class HbRuntimeArtifact(ArtifactSection):
+    """A file that only the vendor's HBRuntime loads (.bc, .hbm in simulation, ONNX with Hz operators), run by a worker
+    under the vendor's interpreter."""
+
+    backend: Literal["hbruntime"] = "hbruntime"
+    path: Path = Field(description="the .bc, .hbm or .onnx")
+    python: tuple[str, ...] | None = Field(
+        default=None, description="the vendor's interpreter, as a command list: a path, docker run …"
+    )
+    timeout: float | None = Field(default=None, gt=0, description="seconds that one answer may take")
+
+
 class OtherArtifact(ArtifactSection):
     """An artifact of a backend that another package brings; its keys are that backend's own."""
 
@@ -122,7 +136,7 @@ class OtherArtifact(ArtifactSection):
         return Artifact(stage, self.backend, path, {"threads": threads, **extra})
 
 
-OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch")
+OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch", "hbruntime")
 
 
 def backend_of(value: object) -> str:
@@ -145,6 +159,7 @@ AnyArtifact = Annotated[
     Annotated[OnnxRuntimeArtifact, Tag("onnxruntime")]
     | Annotated[RecordedArtifact, Tag("recorded")]
     | Annotated[TorchArtifact, Tag("torch")]
+    | Annotated[HbRuntimeArtifact, Tag("hbruntime")]
     | Annotated[OtherArtifact, Tag("other")],
     Discriminator(_tag),
 ]

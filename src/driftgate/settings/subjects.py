@@ -47,12 +47,23 @@ def _known_platform(value: str | None) -> str | None:
     return value
 
 
+class HbRuntimeDefaults(Section):
+    """How the vendor's runtime is started where an artifact does not say."""
+
+    python: tuple[str, ...] | None = Field(default=None, description="the vendor's interpreter, as a command list")
+    timeout: float | None = Field(default=None, gt=0, description="seconds that one answer may take")
+
+
 class Defaults(Section):
     """What holds for every subject that does not say otherwise."""
 
     chain: str = "ptq"
     platform: str = "J6M"
     threads: int = Field(default=1, ge=1, description="fixed, not the machine's cores, so that runners agree")
+    hbruntime: HbRuntimeDefaults = Field(
+        default_factory=HbRuntimeDefaults,
+        description="runs .bc, .hbm in simulation, and ONNX files with operators of the vendor's",
+    )
 
     _platform = field_validator("platform")(_known_platform)
 

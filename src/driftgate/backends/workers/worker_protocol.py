@@ -49,11 +49,12 @@ def take_channels() -> tuple[TextIO, TextIO]:
     return commands, answers
 
 
-def serve(packages: Sequence[str], open_artifact: Open) -> int:
-    """Greet with the versions of `packages`, then answer commands until stdin ends; returns the exit code."""
+def serve(packages: Sequence[str], open_artifact: Open, known: Mapping[str, str] = {}) -> int:
+    """Greet with the versions of `packages` and those `known`, then answer commands until stdin ends; returns the
+    exit code."""
     commands, answers = take_channels()
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != FOLDER]
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), **known}
     for package in ("numpy", *packages):
         try:
             versions[package] = str(importlib.import_module(package).__version__)
