@@ -11,6 +11,7 @@ from driftgate import __version__
 #: verb → (module in driftgate.commands, one line for --help)
 VERBS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Check the embedded demo network, healthy or with a planted fault."),
+    "doctor": ("doctor", "Show what this machine has for a check, and what is missing."),
     "init": ("init", "Write a driftgate.yaml for a folder of the vendor's files."),
     "samples": ("samples", "Make and check the sample manifest."),
     "check": ("check", "Run the whole chain, judge it, write the reports."),

@@ -57,10 +57,11 @@ def prepare(config: Config, *, subjects: Sequence[str] = (), profile: str | None
     return tuple(jobs)
 
 
-def _job(config: Config, name: str, profile: str | None) -> Job:
+def artifacts_of(config: Config, name: str) -> tuple[Artifact, ...]:
+    """A subject's artifacts, each with the backend that runs it."""
     subject = config.settings.subjects[name]
     defaults = config.settings.defaults
-    artifacts = tuple(
+    return tuple(
         routed(
             section.artifact(stage, root=config.root, threads=defaults.threads, custom_ops=subject.custom_ops),
             python=defaults.hbruntime.python,
@@ -68,6 +69,12 @@ def _job(config: Config, name: str, profile: str | None) -> Job:
         )
         for stage, section in subject.artifacts.items()
     )
+
+
+def _job(config: Config, name: str, profile: str | None) -> Job:
+    subject = config.settings.subjects[name]
+    defaults = config.settings.defaults
+    artifacts = artifacts_of(config, name)
     planned, problems = _digests(artifacts)
     if problems:
         raise type(problems[0])(*(problem for error in problems for problem in error.problems))

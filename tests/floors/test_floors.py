@@ -37,6 +37,7 @@ FLOORS = (
     "scorekeeping",
     "plan",
     "pipeline",
+    "doctoring",
     "keeping",
     "investigating",
     "explaining",
