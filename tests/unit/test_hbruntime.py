@@ -157,3 +157,49 @@ def test_without_the_toolchain_its_stages_are_errors_and_nothing_passes(tmp_path
     project.top = {}
     found = checked(project, 2)
     assert (found["onnx-optimized"], found["bc-hbm"]) == ("passed", "error")
+
+
+STEP = 0.01
+
+
+def with_tail(model: onnx.ModelProto, *, dequantised: bool) -> onnx.ModelProto:
+    """The network with an int32 tail, and a Dequantize behind it where that was not removed."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    graph = made.graph
+    graph.node[-1].output[0] = "real"
+    integers = "integers" if dequantised else "y"
+    graph.initializer.append(onnx.numpy_helper.from_array(np.float32(STEP).reshape(()), "step"))
+    graph.node.extend(
+        [
+            onnx.helper.make_node("Div", ["real", "step"], ["steps"]),
+            onnx.helper.make_node("Round", ["steps"], ["rounded"]),
+            onnx.helper.make_node("Cast", ["rounded"], [integers], to=onnx.TensorProto.INT32),
+        ]
+    )
+    if dequantised:
+        graph.node.append(onnx.helper.make_node("Cast", [integers], ["whole"], to=onnx.TensorProto.FLOAT))
+        graph.node.append(onnx.helper.make_node("Mul", ["whole", "step"], ["y"]))
+    else:
+        graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
+    return made
+
+
+@pytest.mark.parametrize(("told", "code", "outcome"), [(True, 0, "passed"), (False, 1, "failed")])
+def test_a_removed_dequantise_node_is_made_good_where_its_scale_is_told(
+    told: bool, code: int, outcome: str, tmp_path: Path
+) -> None:
+    project = chain(tmp_path, with_tail(biased(0.01), dequantised=False))
+    write(tmp_path / "net_quantized_model.bc", with_tail(biased(0.01), dequantised=True))
+    write(tmp_path / "net_quantized_removed_model.bc", with_tail(biased(0.01), dequantised=False))
+    project.subject["artifacts"]["quantized_removed"] = "net_quantized_removed_model.bc"
+    if told:
+        for name in ("net_quantized_removed_model", "net"):
+            project.signature(f"{name}.signature.json", y={"scales": [STEP], "zero_points": [0], "axis": None})
+    found = checked(project, code)
+    assert found["float-int8"] == outcome  # the row of quantized and quantized_removed
+    if told:
+        assert found["bc-hbm"] == "passed"
+    else:
+        (judgement,) = read_results(tmp_path / "out").judgements or ()
+        assert {finding.code for finding in judgement.findings} & {"tail-int32-undequantized"}

@@ -5,7 +5,8 @@ The protocol, version 1. The worker writes one JSON object a line, the greeting 
 
     {"number": 1, "do": "open", "request": {…}, "taps": […]}
     {"number": 1, "ok": {"inputs": [{"name", "dtype", "shape", "optional"}], "provider", "level", "threads",
-                         "modules": [[name, type], …], "anything": true where any feeds will do}}
+                         "modules": [[name, type], …], "anything": true where any feeds will do,
+                         "outputs": [{"name", …}] where they are known before the first run}}
     {"number": 2, "do": "infer", "sample": "0000", "feeds": {"x": "in-0.npy"}}
     {"number": 2, "ok": {"outputs": {"y": "out-0.npy"}}}
     {"number": 3, "do": "trace", "sample": "0000", "feeds": {"x": "in-0.npy"}}
@@ -24,7 +25,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,6 +35,7 @@ import numpy as np
 from driftgate.backends.feeds import check_feeds
 from driftgate.backends.process import Child, ChildDied, ChildSilent
 from driftgate.backends.processor import processor
+from driftgate.backends.quantfile import OutputQuantization
 from driftgate.domain.runs import Environment
 from driftgate.domain.tensors import Signature, TensorSpec
 from driftgate.errors import ArtifactError, BackendError, DriftgateError, LoadRefused, SampleError
@@ -65,6 +67,7 @@ class WorkerCall:
     request: Mapping[str, Any]
     seconds: float
     taps: tuple[str, ...] = ()
+    quantization: Mapping[str, OutputQuantization] = field(default_factory=dict)  # of outputs, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,9 @@ class ForeignSession:
         self._inputs = tuple(line.spec(entry) for entry in line.items(opened, "inputs"))
         self._optional = frozenset(entry["name"] for entry in opened["inputs"] if entry.get("optional"))
         self._takes_anything = opened.get("anything") is True  # a function, whose inputs nobody knows
-        self._outputs: tuple[TensorSpec, ...] = ()
+        self._quantization = line.quantization
+        self._seen = False
+        self._outputs = tuple(self._described(line.spec(e)) for e in line.items({"outputs": [], **opened}, "outputs"))
         self._modules = tuple(line.module(entry) for entry in line.items({"modules": [], **opened}, "modules"))
         self._environment = Environment(
             provider=str(opened.get("provider", "")),
@@ -156,9 +161,15 @@ class ForeignSession:
         """Hand the feeds over as files, and read the outputs from files."""
         with self._asked("infer", feeds, sample) as answer:
             made = {name: self._read(file) for name, file in self._line.entries(answer, "outputs").items()}
-        if not self._outputs:
-            self._outputs = tuple(TensorSpec(name, t.dtype.name, t.shape) for name, t in made.items())
+        if not self._seen:
+            specs = (TensorSpec(name, t.dtype.name, t.shape) for name, t in made.items())
+            self._outputs, self._seen = tuple(self._described(spec) for spec in specs), True
         return made
+
+    def _described(self, spec: TensorSpec) -> TensorSpec:
+        """An output with what is known of its quantisation."""
+        told = self._quantization.get(spec.name)
+        return spec if told is None else replace(spec, quantization=told.quantization, step=told.step)
 
     def trace(self, feeds: Tensors, *, sample: str) -> tuple[TracedTensor, ...]:
         """Run once, and tell which tensors the modules returned, in order."""
@@ -202,6 +213,7 @@ class _Line:
 
     def __init__(self, call: WorkerCall, child: Child) -> None:
         self.stage = call.stage
+        self.quantization = call.quantization
         self._call = call
         self._child = child
         self._number = 0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from driftgate.backends.artifactfiles import files_digest
 from driftgate.backends.foreign import WORKERS, ForeignSession, WorkerCall, open_foreign
+from driftgate.backends.quantfile import FILE_NAME, read_quantization, signature_path
 from driftgate.errors import ArtifactError
 from driftgate.messages.message import message
 from driftgate.sessions import Artifact
@@ -20,16 +21,19 @@ class HbRuntimeBackend:
     """The artifact is a file that HBRuntime loads.
 
     Options: `python` (command of the vendor's interpreter, such as `docker run …`), `timeout` (seconds an answer
-    may take). Nothing can be tapped: HBRuntime gives the network's outputs only.
+    may take). Nothing can be tapped: HBRuntime gives the network's outputs only. `<name>.signature.json` beside the
+    file tells the scales of integer outputs, as with recordings: those of a removed dequantise node, for instance.
     """
 
     needs_feeds = True
 
     def digest(self, artifact: Artifact) -> str:
-        """SHA-256 over the file."""
+        """SHA-256 over the file, and the signature.json."""
         if artifact.path is None:
             raise ArtifactError(message("artifact-no-path", stage=artifact.stage, backend=artifact.backend))
-        return files_digest([("", artifact.path)])
+        signature = signature_path(artifact.path)
+        parts = [("", artifact.path), *([(FILE_NAME, signature)] if signature.exists() else [])]
+        return files_digest(parts)
 
     def open(self, artifact: Artifact, taps: Sequence[str] = ()) -> ForeignSession:
         """Start the worker and let it load the file. Raises LoadRefused for what the runtime does not load."""
@@ -46,5 +50,6 @@ class HbRuntimeBackend:
                 request={"path": str(artifact.path.absolute())},
                 seconds=float(options.get("timeout") or DEFAULT_SECONDS),
                 taps=tuple(taps),
+                quantization=read_quantization(signature_path(artifact.path)) or {},
             )
         )

@@ -50,6 +50,7 @@ def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[st
 
     answer = {
         "inputs": [{"name": name} for name in inputs],
+        "outputs": [{"name": name} for name in outputs],
         "provider": "hbruntime " + Path(path).suffix.lstrip("."),
         "level": phase(runtime),
         "threads": 1,
