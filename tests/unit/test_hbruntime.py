@@ -16,7 +16,7 @@ from driftgate.errors import ArtifactError, BackendError, DriftgateError, LoadRe
 from driftgate.sessions import Artifact
 from driftgate.storage.document import read_results
 from support.commandline import call, rows
-from support.models import answer, save, tiny
+from support.models import answer, model, save, tiny, value
 from support.project import Project, biased, inputs
 from support.vendor.models import interpreter, with_hz_operator, write
 
@@ -203,3 +203,48 @@ def test_a_removed_dequantise_node_is_made_good_where_its_scale_is_told(
     else:
         (judgement,) = read_results(tmp_path / "out").judgements or ()
         assert {finding.code for finding in judgement.findings} & {"tail-int32-undequantized"}
+
+
+def pictured(deployed: bool) -> onnx.ModelProto:
+    """A network on RGB pictures (1, 3, 4, 6), normalised; deployed it eats BGR bytes (1, 4, 6, 3)."""
+    make = onnx.helper.make_node
+    nodes = []
+    constants = {"mean": MEAN.reshape(1, 3, 1, 1), "scale": SCALE.reshape(1, 3, 1, 1), "weight": PIXEL_WEIGHT}
+    if deployed:
+        constants["reverse"] = np.array([2, 1, 0], np.int64)
+        nodes = [
+            make("Cast", ["x"], ["numbers"], to=onnx.TensorProto.FLOAT),
+            make("Transpose", ["numbers"], ["planes"], perm=[0, 3, 1, 2]),
+            make("Gather", ["planes", "reverse"], ["rgb"], axis=1),
+            make("Sub", ["rgb", "mean"], ["centred"]),
+            make("Mul", ["centred", "scale"], ["normalised"]),
+        ]
+    nodes.append(make("Conv", ["normalised" if deployed else "x", "weight"], ["y"]))
+    fed = (
+        onnx.helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, [1, 4, 6, 3])
+        if deployed
+        else value("x", [1, 3, 4, 6])
+    )
+    used = {name for node in nodes for name in node.input}
+    held = {name: np.asarray(array) for name, array in constants.items() if name in used}
+    return model(nodes, [fed], [value("y", [1, 2, 4, 6])], initializers=held)
+
+
+MEAN = np.array([123.675, 116.28, 103.53], np.float32)
+SCALE = np.array([0.017, 0.0175, 0.0174], np.float32)
+PIXEL_WEIGHT = np.random.default_rng(3).normal(size=(2, 3, 1, 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("rt", "code", "outcome"), [("bgr", 0, "passed"), ("rgb", 1, "failed")])
+def test_runtime_samples_are_made_by_declaration(rt: str, code: int, outcome: str, tmp_path: Path) -> None:
+    pixels = np.random.default_rng(4).integers(0, 256, (5, 3, 4, 6)).astype(np.float32)
+    raw = ((pixels - MEAN.reshape(3, 1, 1)) * SCALE.reshape(3, 1, 1)).astype(np.float32)
+    project = Project(tmp_path)
+    write(tmp_path / "net_quantized_model.bc", pictured(deployed=True))
+    declared = {"train": "rgb", "rt": rt, "mean": MEAN.tolist(), "scale": SCALE.tolist()}
+    project.subject = {
+        "artifacts": {"ptq": project.onnx("net.onnx", pictured(deployed=False)), "quantized": "net_quantized_model.bc"},
+        "samples": {"raw": project.npz("raw.npz", x=raw), "declared": {"x": declared}},
+    }
+    project.top = {"defaults": {"hbruntime": {"python": interpreter(), "timeout": 60}}}
+    assert checked(project, code)["float-int8"] == outcome

@@ -124,6 +124,8 @@ ENGLISH: dict[str, str] = {
     "doctor-interpreter": "{command} cannot be started or does not answer: give another command under `python` of the artifact, or under defaults.hbruntime",
     "doctor-interpreter-packages": "{command} cannot import {packages}: install them there, or name another interpreter",
     "doctor-room": "less than {wanted_mib} MiB are free at {folder}: recordings may be cut short",
+    "declared-otherwise": "sample {sample}, input {input} is not as declared: {reason}",
+    "declared-missing": "sample {sample} has no {inputs}, which are declared; it has {feeds}",
     "torch-either": "{stage}: give either load (module:function) or path (a TorchScript file)",
     "torch-weights-alone": "{stage}: weights need load (module:function), which makes the module they go into",
     "torch-load-form": '{stage}: load is "{load}", wanted is module:function',

@@ -326,7 +326,8 @@ def _sources(config: Config) -> Iterator[Message]:
     """Subjects without samples."""
     for name, subject in config.settings.subjects.items():
         at: Place = ("subjects", name)
-        if subject.samples.manifest is None and subject.samples.raw is None:
+        samples = subject.samples
+        if samples.manifest is None and samples.raw is None and not (samples.declared and samples.runtime):
             line = config.lines.of((*at, "samples"))
             yield message("config-no-samples", path=str(config.lines.path), line=line, where=f"subjects.{name}.samples")
 

@@ -12,8 +12,10 @@ from driftgate.domain.digest import lean
 from driftgate.domain.samples import BLOCK, Origin
 from driftgate.errors import SampleError
 from driftgate.messages.message import message
+from driftgate.settings.declared import InputSettings, declarations
 from driftgate.settings.preprocess import PreprocessSettings, RuntimeImages
 from driftgate.settings.section import Section
+from driftgate.storage.declaredsource import DeclaredRaw, DeclaredRuntime
 from driftgate.storage.imagefolder import ImageFolder, ImageTensors, holds_images
 from driftgate.storage.sampledata import Order, SampleData
 from driftgate.storage.tensorfiles import TensorSource, open_source
@@ -39,12 +41,23 @@ class SampleSettings(Section):
         default=None,
         description="what the deployed model eats: tensors, or {from: a folder of images, as: …}; raw where absent",
     )
+    declared: dict[str, InputSettings] = Field(
+        default_factory=dict,
+        description="inputs in the words of hb_compile's yaml: runtime samples are made of raw ones so where `runtime` "
+        "is not given, raw ones of runtime samples where `raw` is not",
+    )
     origin: Origin = Field(default=Origin.REAL, description="random samples never prove PASS")
     block: int = Field(default=BLOCK, ge=1, description="samples in the smallest share of work")
     order: Order = Field(
         default=Order.NAME, description="spread: as if shuffled, always the same way, so that profiles see all classes"
     )
     profiles: dict[str, int] = Field(default_factory=dict, description="nested subsets: the first n samples")
+
+    @model_validator(mode="after")
+    def _declared_one_way(self) -> SampleSettings:
+        if self.declared and self.raw is not None and self.runtime is not None:
+            raise ValueError("declared makes one kind of samples of the other; both are given, so leave it out")
+        return self
 
     @model_validator(mode="after")
     def _runtime_images_have_a_size(self) -> SampleSettings:
@@ -83,6 +96,10 @@ class SampleSettings(Section):
 
         raw = source("raw", self._raw_encoding)
         runtime = source("runtime", self._runtime_encoding)
+        if self.declared and raw is not None and runtime is None:
+            runtime = DeclaredRuntime(raw, declarations(self.declared))
+        elif self.declared and runtime is not None and raw is None:
+            raw = DeclaredRaw(runtime, declarations(self.declared))
         images = [made.images for made in (raw, runtime) if isinstance(made, ImageTensors)]
         return SampleData(raw, runtime, images[0] if images else None, self._declared() if images else None)
 
