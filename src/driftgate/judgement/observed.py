@@ -23,7 +23,8 @@ CATASTROPHIC, TYPICAL = 0.8, 0.98
 LOUD = 0.1
 LEAST_SAMPLES = 4
 QUANTISED = 3  # the segment from which on a network is quantised
-LEAST_NUMBERS = 8  # so many numbers that agree to the bit by chance are not believed
+LEAST_NUMBERS = 8  # so many numbers that agree to the bit by chance are not believed, nor fewer that disagree
+LEAST_VARIED = 16  # numbers of which a varied output has more than one value
 #: Differences of float arithmetic: largest difference over the range; and what unrealistic tolerances trip over.
 NOISE, UNREAL = 1e-5, 1e-3
 UNKNOWN_OPERATORS = frozenset({"onnx-unknown-domain", "onnx-vendor-operator", "ort-refused-node"})
@@ -98,7 +99,7 @@ def find_hidden_sample(observed: Observed) -> Iterator[Explanation]:
         cosines = np.maximum(metrics.cosine(m.rows), metrics.centred_cosine(m.rows))
         peaks = metrics.peak(m.rows)
         loud = peaks >= LOUD * float(np.median(peaks))
-        lost = np.flatnonzero((cosines < CATASTROPHIC) & loud & (m.rows.count > 1))
+        lost = np.flatnonzero((cosines < CATASTROPHIC) & loud & (m.rows.count >= LEAST_NUMBERS))
         if len(lost) and float(np.median(cosines)) > TYPICAL:
             worst = int(lost[np.argmin(cosines[lost])])
             facts = (
@@ -117,7 +118,7 @@ def find_constant(observed: Observed) -> Iterator[Explanation]:
     for m in observed.measurements:
         total = fold(m.rows)
         varied = float(total.m2_a[0]) > NOISE**2 * float(total.count[0]) * float(metrics.peak(total)[0]) ** 2
-        if total.count[0] > 1 and varied and total.min_b[0] == total.max_b[0]:
+        if total.count[0] >= LEAST_VARIED and varied and total.min_b[0] == total.max_b[0]:
             numbers = ("value", float(total.min_b[0]), ""), ("samples", float(len(m.samples)), "")
             yield Explanation("constant-output", True, numbers, subjects=(m.output,))
 
