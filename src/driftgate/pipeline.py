@@ -11,6 +11,7 @@ from typing import Protocol
 from driftgate.aside import Aside
 from driftgate.backends.registry import backend
 from driftgate.backends.stateful import StatefulSession
+from driftgate.buildfacts import build_facts
 from driftgate.domain.chain import FeedKind
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.plan import Leg
@@ -123,6 +124,7 @@ def capture(
             runners[link.candidate].notes.extend(comparators[link.name].notes)
     facts = Facts(
         plan=plan,
+        tool_facts=() if job.build is None else build_facts(job.build, plan.target),
         runs=tuple(_run(runner, leg) for runner in runners.values()),
         environments=tuple({r.environment.id: r.environment for r in runners.values() if r.environment}.values()),
         measurements=tuple(

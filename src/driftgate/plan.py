@@ -12,12 +12,14 @@ from driftgate.backends.routing import routed
 from driftgate.domain.digest import digest
 from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
 from driftgate.domain.samples import SampleSet
+from driftgate.domain.toolchain.build import CompiledFiles
 from driftgate.errors import DriftgateError, SampleError, UsageError
 from driftgate.messages.message import message
 from driftgate.numerics.comparator import OutputMap
 from driftgate.scorekeeping import Keeping, Ready
 from driftgate.scoring.tasks import OWN, TASKS, own_scorer
 from driftgate.sessions import Artifact
+from driftgate.settings.build import made_artifacts
 from driftgate.settings.load import Config
 from driftgate.settings.scores import ScoreSettings
 from driftgate.settings.subjects import SubjectSettings
@@ -38,6 +40,7 @@ class Job:
     outputs: OutputMap
     state: Mapping[str, str]
     badcases: tuple[str, ...] = ()
+    build: CompiledFiles | None = None
 
 
 def prepare(config: Config, *, subjects: Sequence[str] = (), profile: str | None = None) -> tuple[Job, ...]:
@@ -61,14 +64,25 @@ def artifacts_of(config: Config, name: str) -> tuple[Artifact, ...]:
     """A subject's artifacts, each with the backend that runs it."""
     subject = config.settings.subjects[name]
     defaults = config.settings.defaults
-    return tuple(
-        routed(
-            section.artifact(stage, root=config.root, threads=defaults.threads, custom_ops=subject.custom_ops),
-            python=defaults.hbruntime.python,
-            timeout=defaults.hbruntime.timeout,
-        )
+    given = [
+        section.artifact(stage, root=config.root, threads=defaults.threads, custom_ops=subject.custom_ops)
         for stage, section in subject.artifacts.items()
-    )
+    ]
+    files = build_of(config, name)
+    if files is not None:
+        order = [stage.name for stage in config.chain(name).stages]
+        built = made_artifacts(files, subject.artifacts, threads=defaults.threads)
+        given += [artifact for artifact in built if artifact.stage in order]
+        given.sort(key=lambda artifact: order.index(artifact.stage))
+    python, timeout = defaults.hbruntime.python, defaults.hbruntime.timeout
+    return tuple(routed(artifact, python=python, timeout=timeout) for artifact in given)
+
+
+def build_of(config: Config, name: str) -> CompiledFiles | None:
+    """The files of a subject's build; None where it names none. Raises ArtifactError."""
+    subject = config.settings.subjects[name]
+    target = subject.platform or config.settings.defaults.platform
+    return None if subject.build is None else subject.build.files(config.root, target)
 
 
 def _job(config: Config, name: str, profile: str | None) -> Job:
@@ -104,6 +118,7 @@ def _job(config: Config, name: str, profile: str | None) -> Job:
         outputs=_output_map(subject),
         state=subject.state,
         badcases=_badcases(subject, samples),
+        build=build_of(config, name),
     )
 
 

@@ -28,6 +28,7 @@ FLOORS = (
     "vendor",
     "judgement",
     "backends",
+    "buildfacts",
     "localisation",
     "diagnosis",
     "reporting",

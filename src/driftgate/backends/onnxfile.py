@@ -157,6 +157,18 @@ def read_onnx(path: Path) -> OnnxFile:
     return OnnxFile(path, model)
 
 
+def consumers(path: Path) -> dict[str, tuple[str, ...]]:
+    """Names of the main graph's nodes, each with the nodes that read what it makes. Raises ArtifactError."""
+    nodes = read_onnx(path).model.graph.node
+    maker = {tensor: _label(node) for node in nodes for tensor in node.output if tensor}
+    found: dict[str, dict[str, None]] = {_label(node): {} for node in nodes}
+    for node in nodes:
+        for tensor in node.input:
+            if tensor in maker:
+                found[maker[tensor]][_label(node)] = None
+    return {name: tuple(behind) for name, behind in found.items()}
+
+
 def names_read(model: onnx.ModelProto) -> frozenset[str]:
     """The names of all tensors that a node, a sub-graph's output or an output of the model takes."""
     graphs = tuple(_graphs(model.graph))

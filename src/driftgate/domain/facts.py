@@ -53,6 +53,10 @@ class Facts:
     tool_facts: tuple[ToolFacts, ...] = ()
     problems: tuple[Problem, ...] = ()
 
+    def told(self, kind: str, name: str) -> Param | None:
+        """A value that a vendor's file of this kind says; None where none does."""
+        return next((dict(one.values).get(name) for one in self.tool_facts if one.kind == kind), None)
+
     def runs_of(self, stage: str) -> tuple[Run, ...]:
         """The runs of one stage, in all legs."""
         return tuple(run for run in self.runs if run.stage == stage)

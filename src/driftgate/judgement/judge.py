@@ -197,7 +197,8 @@ class _Bench:
         return 2.0 * max(largest, default=0.0)
 
     def _output(self, link: Link, measurement: Measurement) -> list[Verdict]:
-        traits = nature(measurement, scored=self._scored(link, measurement.output))
+        inside = bool(self._facts.told("node_info", "float-inside"))
+        traits = nature(measurement, scored=self._scored(link, measurement.output), float_inside=inside)
         limits = output_limits(link, traits, chain=self._plan.chain, policy=self._policy)
         whole = folded(measurement)
         verdict = judge_output(link, whole, limits, traits)

@@ -12,11 +12,13 @@ from driftgate.judgement.criteria import CRITERIA, SCORE_DROP
 
 @dataclass(frozen=True, slots=True)
 class Nature:
-    """What the default limits depend on: integers without a scale, a known step, judged by a score."""
+    """What the default limits depend on: integers without a scale, a known step, judged by a score; whether the
+    compiled network has float operators inside, with which bit equality cannot hold (vendor rules §2)."""
 
     integer: bool
     stepped: bool
     scored: bool
+    float_inside: bool = False
 
 
 _LOSSY = (
@@ -78,6 +80,8 @@ def step_unknown(link: Link, nature: Nature) -> bool:
 
 
 def _defaults(kind: LinkKind, nature: Nature) -> tuple[Limit, ...]:
+    if kind is LinkKind.COMPILED and nature.float_inside and not nature.integer:
+        kind = LinkKind.LOSSY
     if kind is LinkKind.LOSSY and nature.scored:
         return ()
     if nature.integer:

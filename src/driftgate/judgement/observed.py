@@ -28,6 +28,7 @@ LEAST_VARIED = 16  # numbers of which a varied output has more than one value
 #: Differences of float arithmetic: largest difference over the range; and what unrealistic tolerances trip over.
 NOISE, UNREAL = 1e-5, 1e-3
 UNKNOWN_OPERATORS = frozenset({"onnx-unknown-domain", "onnx-vendor-operator", "ort-refused-node"})
+ON_THE_TARGET = frozenset({"quantized", "quantized_removed", "hbm"})
 BY_SCORE = "judged-by-score"
 INCOMPLETE = frozenset({"run-missing", "run-partial", "samples-partial", "nothing-compared", "zero-compared"})
 
@@ -201,7 +202,25 @@ def find_refused(observed: Observed) -> Iterator[Explanation]:
             yield Explanation("custom-op-missing", True, (), subjects=tuple(name for name in named if name))
 
 
+def find_other_march(observed: Observed) -> Iterator[Explanation]:
+    """The build's log tells a march that is not the target's."""
+    facts = observed.facts
+    if observed.link.candidate in ON_THE_TARGET and facts.told("log", "march-fits") is False:
+        yield Explanation("march-mismatch", True, (), subjects=(str(facts.told("log", "march")), facts.plan.target))
+
+
+def find_uncalibrated(observed: Observed) -> Iterator[Explanation]:
+    """Thresholds that are all exactly 1 were never calibrated."""
+    if observed.link.candidate == "calibrated":
+        for kind in ("node_info", "quant_info"):
+            if observed.facts.told(kind, "never-calibrated") is True:
+                yield Explanation("quant-params-missing", True, (("thresholds that are exactly 1", 1.0, "nearly all"),))
+                return
+
+
 RULES: tuple[Rule, ...] = (
+    find_other_march,
+    find_uncalibrated,
     find_incomplete,
     find_refused,
     find_not_finite,

@@ -45,11 +45,12 @@ def folded(measurement: Measurement) -> Folded:
     return Folded(measurement, fold(measurement.rows), channels)
 
 
-def nature(measurement: Measurement, *, scored: bool) -> Nature:
+def nature(measurement: Measurement, *, scored: bool, float_inside: bool = False) -> Nature:
     """What the default limits need to know of a measurement."""
     alignment = measurement.alignment
     integer = _whole(alignment.dtype_a) and _whole(alignment.dtype_b) and not alignment.scaled
-    return Nature(integer=integer, stepped=measurement.step is not None, scored=scored)
+    stepped = measurement.step is not None
+    return Nature(integer=integer, stepped=stepped, scored=scored, float_inside=float_inside)
 
 
 def judge_output(link: Link, folded: Folded, limits: Sequence[Limit], traits: Nature) -> Verdict:
@@ -162,6 +163,8 @@ def _notes(link: Link, alignment: Alignment, total: Moments, traits: Nature) -> 
         notes.append(message("infinite-same", count=int(total.infinite_same[0])))
     if alignment.ties:
         notes.append(message("ties-settled", count=alignment.ties))
+    if link.kind is LinkKind.COMPILED and traits.float_inside and not traits.integer:
+        notes.append(message("float-inside"))
     if step_unknown(link, traits):
         notes.append(message("step-unknown"))
     if alignment.reshaped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 
 from driftgate.domain.platforms import PLATFORMS
 from driftgate.settings.artifacts import AnyArtifact
+from driftgate.settings.build import BuildSettings
 from driftgate.settings.samples import SampleSettings
 from driftgate.settings.scores import ScoreSettings
 from driftgate.settings.section import Section
@@ -73,7 +75,10 @@ class SubjectSettings(Section):
 
     chain: str | None = None
     platform: str | None = None
-    artifacts: dict[str, AnyArtifact] = Field(min_length=1, description="what stands for each stage")
+    artifacts: dict[str, AnyArtifact] = Field(description="what stands for each stage, beside those of `build`")
+    build: BuildSettings | None = Field(
+        default=None, description="the folder of hb_compile, whose files stand for their stages; may stand in artifacts"
+    )
     inputs: dict[str, Names] = Field(default_factory=dict, description="feed → names in other stages")
     outputs: dict[str, OutputSettings | None] = Field(
         default_factory=dict, description="output → other names, or null to leave it out"
@@ -84,5 +89,19 @@ class SubjectSettings(Section):
     calibration_tuned: bool = Field(default=False, description="calibration was tuned already; advice depends on it")
     state: dict[str, str] = Field(default_factory=dict, description="output → input of a network with memory")
     custom_ops: tuple[Path, ...] = Field(default=(), description="ONNX Runtime libraries of custom operators")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _build_among_artifacts(cls, value: object) -> object:
+        if not isinstance(value, Mapping) or not isinstance(value.get("artifacts"), Mapping):
+            return value
+        artifacts = dict(value["artifacts"])
+        return {**value, "artifacts": artifacts, "build": artifacts.pop("build")} if "build" in artifacts else value
+
+    @model_validator(mode="after")
+    def _some_artifact(self) -> SubjectSettings:
+        if not self.artifacts and self.build is None:
+            raise ValueError("artifacts is empty; name at least one stage, or a build")
+        return self
 
     _platform = field_validator("platform")(_known_platform)

@@ -1,0 +1,145 @@
+"""A folder of hb_compile as one entry: its files stand for their stages, and what they say is judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from driftgate.storage.document import read_results
+from support.commandline import call, rows
+from support.models import save, tiny
+from support.project import Project, biased, inputs
+from support.vendor.models import interpreter, with_hz_operator, write
+
+PREFIX = "2026-11-20 10:00:00,000 INFO "
+COLUMNS = "Node,NodeType,ON,Threshold,Calibrated Cosine,Quantized Cosine,Output Data Type"
+
+
+def log(march: str = "nash-m") -> str:
+    lines = [
+        "Start hb_compile...",
+        "hbdk version: 4.11.0",
+        "hmct version: 2.8.0",
+        "hb_compile version: 3.5.0",
+        f"The specified model compilation architecture: {march}.",
+        "############# model_parameters info #############",
+        f"BPU march           : {march}",
+        "The hb_compile completes running.",
+    ]
+    return "".join(f"{PREFIX}{line}\n" for line in lines)
+
+
+def node_info(threshold: float = 2.5, dtypes: tuple[str, ...] = ("si8", "si8", "f32")) -> str:
+    names = ("product", "rectified", "sum")
+    kinds = ("MatMul", "Relu", "Add")
+    body = [
+        f"{name},{kind},BPU,{threshold},0.9999,0.9998,{dtype}"
+        for name, kind, dtype in zip(names, kinds, dtypes, strict=True)
+    ]
+    return "\n".join([COLUMNS, *body]) + "\n"
+
+
+def build(folder: Path, *, told: dict[str, str], hbm: onnx.ModelProto | None = None) -> Project:
+    """A project whose vendor's stages all come from one folder."""
+    out = folder / "model_output_J6M"
+    out.mkdir(parents=True)
+    lossy = biased(0.01)
+    save(tiny(), out / "net_original_float_model.onnx")
+    save(tiny(), out / "net_optimized_float_model.onnx")
+    save(with_hz_operator(lossy), out / "net_calibrated_model.onnx")
+    save(with_hz_operator(lossy), out / "net_ptq_model.onnx")
+    write(out / "net_quantized_model.bc", lossy)
+    write(out / "net.hbm", lossy if hbm is None else hbm)
+    for name, text in told.items():
+        (out / name).write_text(text)
+    project = Project(folder)
+    project.subject = {
+        "artifacts": {
+            "onnx": project.onnx("net.onnx", tiny()),
+            "build": {"from": "model_output_{target}", "prefix": "net"},
+        },
+        "samples": {"raw": project.npz("eval.npz", x=inputs(6))},
+    }
+    project.top = {"defaults": {"platform": "J6M", "hbruntime": {"python": interpreter(), "timeout": 60}}}
+    return project
+
+
+def checked(project: Project, code: int) -> Any:
+    out = project.root / "out"
+    told = call("check", "-c", project.write(**project.top), "--out", out)
+    assert told.code == code, told.out + told.err
+    return read_results(out)
+
+
+def test_the_files_of_a_build_stand_for_their_stages_and_tell_facts(tmp_path: Path) -> None:
+    reports = {"hb_compile.log": log(), "net_node_info.csv": node_info()}
+    results = checked(build(tmp_path, told=reports), 0)
+    (facts,) = results.facts
+    stages = ("onnx", "original_float", "optimized_float", "calibrated", "ptq", "quantized", "hbm")
+    assert sorted(run.stage for run in facts.runs) == sorted(stages)
+    assert facts.told("log", "march-fits") is True
+    assert facts.told("log", "version-hbdk") == "4.11.0"
+    assert facts.told("node_info", "nodes") == 3
+    assert facts.told("node_info", "never-calibrated") is False
+    assert facts.told("node_info", "float-inside") == ()
+    assert set(rows(tmp_path / "out").values()) == {"passed", "skipped"}
+
+
+@pytest.mark.parametrize(
+    ("reports", "row", "code"),
+    [
+        ({"hb_compile.log": log("nash-p")}, "float-int8", "march-mismatch"),
+        ({"net_node_info.csv": node_info(1.0)}, "float-int8", "quant-params-missing"),
+    ],
+)
+def test_what_the_build_says_fails_a_link_whose_numbers_pass(
+    reports: dict[str, str], row: str, code: str, tmp_path: Path
+) -> None:
+    results = checked(build(tmp_path, told=reports), 1)
+    assert rows(tmp_path / "out")[row] == "failed"
+    assert code in {finding.code for finding in results.judgements[0].findings if finding.confirmed}
+
+
+@pytest.mark.parametrize(("dtypes", "code"), [(("si8", "f32", "si8"), 0), (("si8", "si8", "f32"), 1)])
+def test_float_operators_inside_waive_bit_equality_a_float_tail_does_not(
+    dtypes: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    """The .hbm is off by less than a cosine shows and more than five decimals."""
+    project = build(tmp_path, told={"net_node_info.csv": node_info(dtypes=dtypes)}, hbm=biased(0.0102))
+    results = checked(project, code)
+    assert rows(tmp_path / "out")["bc-hbm"] == ("passed" if code == 0 else "failed")
+    notes = {note.code for check in results.judgements[0].checks for v in check.verdicts for note in v.notes}
+    assert ("float-inside" in notes) == (code == 0)
+
+
+def test_reports_that_cannot_be_read_are_told_and_stop_nothing(tmp_path: Path) -> None:
+    results = checked(build(tmp_path, told={"net_node_info.csv": "nothing\n", "hb_compile.log": "\0"}), 0)
+    (facts,) = results.facts
+    assert "net_node_info.csv" in str(facts.told("node_info", "unread"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"from": "nowhere"}, "nowhere"),
+        ({"from": "model_output_J6M", "prefix": "other"}, "other"),
+    ],
+)
+def test_a_build_that_is_not_there_is_named(change: dict[str, str], said: str, tmp_path: Path) -> None:
+    project = build(tmp_path, told={})
+    project.subject["artifacts"]["build"] = change
+    told = call("check", "-c", project.write(**project.top), "--out", tmp_path / "out")
+    assert told.code == 2
+    assert said in told.err
+
+
+def test_stages_that_are_given_go_before_those_of_the_build(tmp_path: Path) -> None:
+    project = build(tmp_path, told={})
+    project.subject["artifacts"]["hbm"] = project.npz("hbm.npz", y=np.zeros((6, 2), np.float32))
+    results = checked(project, 1)
+    (facts,) = results.facts
+    assert {run.stage: run.backend for run in facts.runs}["hbm"] == "recorded"
