@@ -205,7 +205,8 @@ def find_refused(observed: Observed) -> Iterator[Explanation]:
 def find_other_march(observed: Observed) -> Iterator[Explanation]:
     """The build's log tells a march that is not the target's."""
     facts = observed.facts
-    if observed.link.candidate in ON_THE_TARGET and facts.told("log", "march-fits") is False:
+    fits = facts.told("log", "march-fits")  # 0 or 1 where it was stored in between
+    if observed.link.candidate in ON_THE_TARGET and fits is not None and not fits:
         yield Explanation("march-mismatch", True, (), subjects=(str(facts.told("log", "march")), facts.plan.target))
 
 
@@ -213,7 +214,7 @@ def find_uncalibrated(observed: Observed) -> Iterator[Explanation]:
     """Thresholds that are all exactly 1 were never calibrated."""
     if observed.link.candidate == "calibrated":
         for kind in ("node_info", "quant_info"):
-            if observed.facts.told(kind, "never-calibrated") is True:
+            if observed.facts.told(kind, "never-calibrated"):
                 yield Explanation("quant-params-missing", True, (("thresholds that are exactly 1", 1.0, "nearly all"),))
                 return
 
