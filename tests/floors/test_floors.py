@@ -42,6 +42,7 @@ FLOORS = (
     "keeping",
     "investigating",
     "explaining",
+    "verifying",
     "commands",
     "runner",
     "installation",

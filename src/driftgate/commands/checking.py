@@ -31,6 +31,7 @@ from driftgate.reporting.terminal import show
 from driftgate.settings.load import Config, load
 from driftgate.storage.document import FACTS, RESULTS, encode_results
 from driftgate.storage.folder import remove_tree, write_all
+from driftgate.verifying import Verifier, second_opinion
 
 TOOL = Tool("driftgate", __version__)
 JUNIT, SUMMARY, LOG_FILE = "junit.xml", "summary.md", "driftgate.log"
@@ -72,6 +73,7 @@ def check(
                 if effort is not None:
                     facts = investigated(jobs, facts, judgements, effort, out, asides)
                     facts = explained(jobs, facts, judgements, effort)
+                    facts = verified(jobs, facts, judgements, config)
         return deliver(
             facts,
             policies,
@@ -167,6 +169,27 @@ def explained(
             made = explain_link(job, link, one, samples, seconds=effort.seconds)
         found.append(with_found(one, made))
         log(message("explained", link=link.name, count=len(made.explanations)))
+    return tuple(found)
+
+
+def verified(
+    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], config: Config
+) -> tuple[Facts, ...]:
+    """The facts with what the vendor's hb_verifier says of each job's first failing link, where it is configured."""
+    settings = config.settings.defaults.verifier
+    if settings is None:
+        return tuple(facts)
+    verifier = Verifier(settings.command, settings.digits, settings.timeout)
+    found: list[Facts] = []
+    for job, one, judgement in zip(jobs, facts, judgements, strict=True):
+        link = first_failed(job, judgement)
+        samples = () if link is None else worst_samples(one, judgement, link, 1)
+        if link is None or not samples:
+            found.append(one)
+            continue
+        with progress(message("progress-verifier", link=link.name)):
+            made = second_opinion(job, link, one, samples[0], verifier)
+        found.append(one if made is None else with_found(one, made))
     return tuple(found)
 
 

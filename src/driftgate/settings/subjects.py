@@ -56,6 +56,14 @@ class HbRuntimeDefaults(Section):
     timeout: float | None = Field(default=None, gt=0, description="seconds that one answer may take")
 
 
+class VerifierSettings(Section):
+    """The vendor's hb_verifier as a second opinion on the first failing link."""
+
+    command: tuple[str, ...] = Field(min_length=1, description="the tool, as a command list: hb_verifier, docker run …")
+    digits: int = Field(default=5, ge=0, le=15, description="decimals that must agree between .bc and .hbm")
+    timeout: float = Field(default=1800.0, gt=0, description="seconds; an .hbm is simulated in tens of seconds or more")
+
+
 class Defaults(Section):
     """What holds for every subject that does not say otherwise."""
 
@@ -66,6 +74,8 @@ class Defaults(Section):
         default_factory=HbRuntimeDefaults,
         description="runs .bc, .hbm in simulation, and ONNX files with operators of the vendor's",
     )
+
+    verifier: VerifierSettings | None = Field(default=None, description="asked about the first failing link")
 
     _platform = field_validator("platform")(_known_platform)
 
