@@ -464,6 +464,40 @@ def test_init_finds_the_vendors_files_by_their_names(tmp_path: Path) -> None:
     assert [error.message for error in Draft202012Validator(config_schema()).iter_errors(document)] == []
 
 
+HB_CONFIG = """
+model_parameters: {onnx_model: net.onnx, march: nash-p, output_model_file_prefix: net, working_dir: out}
+input_parameters:
+  input_name: "image;state"
+  input_type_rt: "nv12;featuremap"
+  input_type_train: "rgb;featuremap"
+  input_layout_train: "NCHW;NCHW"
+  mean_value: "123.675 116.28 103.53;"
+  scale_value: "0.0171 0.0175 0.0174;"
+calibration_parameters: {cal_data_dir: "./cal/image;./cal/state", calibration_type: kl}
+"""
+
+
+def test_init_takes_inputs_and_platform_from_hb_compiles_yaml(tmp_path: Path) -> None:
+    for name in ("net_optimized_float_model.onnx", "net.hbm", "other.hbm"):
+        (tmp_path / name).touch()
+    (tmp_path / "hb.yaml").write_text(HB_CONFIG)
+    config = tmp_path / "driftgate.yaml"
+    assert call("init", tmp_path, "--yaml", tmp_path / "hb.yaml", "--out", config).code == 0
+    document = yaml.safe_load(config.read_text("utf-8"))
+    assert document["defaults"]["platform"] == "J6P"
+    assert [*document["subjects"]] == ["net"]
+    declared = {"train": "rgb", "rt": "nv12", "layout": "NCHW", "mean": [123.675, 116.28, 103.53]}
+    assert document["subjects"]["net"]["samples"]["declared"] == {
+        "image": {**declared, "scale": [0.0171, 0.0175, 0.0174]}
+    }
+    assert "calibrated with" in config.read_text("utf-8")
+    assert [error.message for error in Draft202012Validator(config_schema()).iter_errors(document)] == []
+    (tmp_path / "hb.yaml").write_text("input_parameters: {input_type_rt: nv13}\n")
+    found = call("init", tmp_path, "--yaml", tmp_path / "hb.yaml", "--out", config, "--force")
+    assert found.code == 2
+    assert "nv13" in found.err
+
+
 def test_what_init_wrote_works_once_it_is_filled_in(tmp_path: Path) -> None:
     save(tiny(), tmp_path / "net_original_float_model.onnx")
     save(tiny(), tmp_path / "net_optimized_float_model.onnx")
