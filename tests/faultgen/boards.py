@@ -68,7 +68,7 @@ def _wrong_operator(random: Random, folder: Path) -> None:
     name = node.output[0]
     wrong = _broken(random, a[name])
     need(gap({name: a[name]}, {name: wrong}) > 0.05)
-    b = {**a, **_from(model, a, name, wrong, layers)}
+    b = {**a, **_from(model, {**feeds, **a}, name, wrong, layers)}
     names = outputs_of(model)
     sides = [{key: side[key] for key in names} for side in (a, b)]
     need(all_live(sides[0]) and gap(sides[0], sides[1]) >= 0.02)

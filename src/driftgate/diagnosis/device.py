@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
+from driftgate.diagnosis.bench import FLOAT_FLOOR, SAME, Bench, Tensors, side_tensors
+from driftgate.diagnosis.channel_maps import relative
 from driftgate.diagnosis.residuals import by_channel, residual
 from driftgate.diagnosis.surgery import forced
 from driftgate.diagnosis.trials import Fact, Rule, explained, fact, trial
@@ -24,7 +25,7 @@ MOST_MOVED = 0.25  # share of elements that rounding may move
 
 def find_wrong_operator(bench: Bench) -> Iterator[Explanation]:
     """The first layer that differs while what it reads agrees; put into the reference it gives the outputs."""
-    a, b = bench.evidence.layers_a, bench.evidence.layers_b
+    a, b = _layers_of_reference(bench), bench.evidence.layers_b
     if bench.b.runs:
         return
     good = ""
@@ -42,7 +43,8 @@ def find_wrong_operator(bench: Bench) -> Iterator[Explanation]:
             wrong = np.flatnonzero(rows > FLOAT_FLOOR * max(float(np.ptp(np.asarray(a[name], np.float64))), 1e-12))
             facts.append(("channels that are wrong", float(len(wrong)), f"of {len(rows)}"))
         if bench.a.model is not None and bench.a.runs and other is not None:
-            made = bench.run(bench.a, bench.evidence.feeds_a, forced(bench.a.model, {name: other}))
+            feeds = bench.evidence.feeds_b or bench.evidence.feeds_a
+            made = bench.run(bench.a, feeds, forced(bench.a.model, {name: other}))
             after = math.inf if made is None else bench.distance(made, bench.outputs_b)
             tried = trial(
                 "device-op-error", "value of the device", bench.start, after, max(bench.floor, 1e-3), target=name
@@ -51,6 +53,15 @@ def find_wrong_operator(bench: Bench) -> Iterator[Explanation]:
         else:
             yield from fact("device-op-error", *facts, subjects=(name, op, good), confirmed=bool(good))
         return
+
+
+def _layers_of_reference(bench: Bench) -> Tensors:
+    """The reference's layers of what the candidate was fed: made anew where it was fed something else."""
+    e = bench.evidence
+    if bench.same_feeds or all(n in e.feeds_b and relative(v, e.feeds_b[n]) <= SAME for n, v in e.feeds_a.items()):
+        return e.layers_a
+    taps = tuple(name for name in side_tensors(bench.a) if name in e.layers_b)
+    return bench.run(bench.a, e.feeds_b, taps=taps) or {}
 
 
 def find_one_step(bench: Bench) -> Iterator[Explanation]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
-from driftgate.diagnosis.residuals import residual, worst
+from driftgate.diagnosis.residuals import residual, widest, worst
 from driftgate.diagnosis.surgery import label, with_constants
 from driftgate.diagnosis.trials import Fact, Rule, explained, fact, trial
 from driftgate.domain.investigations import Explanation
@@ -26,11 +26,19 @@ _NO_KERNEL = re.compile(
     re.I,
 )
 _STRANGERS = frozenset({"onnx-unknown-domain", "onnx-vendor-operator"})
-_VERSIONS = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*)(?![\w.])")
-_NEWER = re.compile(r"version|newer|older|toolchain|incompatible|march", re.I)
+#: 3.13.5, v4.4; or whole numbers behind the word.
+_VERSIONS = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*)(?!\w|\.\d)|version\D{0,16}?(\d+)(?![\w.])", re.I)
+_NEWER = re.compile(
+    r"version|newer|older|toolchain|incompatible|march|(built|compiled|generated) (by|with|for)|need|require|expect"
+    r"|upgrade|outdated",
+    re.I,
+)
+_OPERATOR = re.compile(r"\b(op|operator|kernel|node|layer)\b", re.I)
 _BATCH = re.compile(r"batch|dimension.*(mismatch|invalid|expected)|got invalid dimensions|shape mismatch", re.I)
 _WHITE = 0.3  # correlation of neighbouring pixels below which an image is noise
 FINITE_MASK = -1e4
+SMALL = 1e-3  # of the range: what an unreal input, far outside of any that was seen, may make of float noise
+DRIFTED = 1.0  # spread between machines; more is another fault
 
 
 def find_refused(bench: Bench) -> Iterator[Explanation]:
@@ -52,8 +60,9 @@ def find_refused(bench: Bench) -> Iterator[Explanation]:
         return
     if not text:
         return
-    versions = list(dict.fromkeys(_VERSIONS.findall(text)))
-    if _NO_KERNEL.search(text):
+    versions = list(dict.fromkeys(dotted or whole for dotted, whole in _VERSIONS.findall(text)))
+    apart = len(versions) > 1 and _NEWER.search(text) is not None and _OPERATOR.search(text) is None
+    if _NO_KERNEL.search(text) and not apart:
         yield from fact(
             "custom-op-missing", ("messages", 1.0, ""), subjects=tuple(re.findall(r"node:\s*(\S+)", text))[:4]
         )
@@ -222,10 +231,22 @@ def find_stale(bench: Bench) -> Iterator[Explanation]:
             ("recorded against its own model", min(gap, 1e12), "of the range"),
             ("recorded against the reference", 0.0, ""),
         )
-    elif math.isfinite(gap):
-        yield from fact(
-            "environment-drift", ("recorded against made here", gap, "of the range"), confirmed=False, share=0.3
-        )
+
+
+def find_drift(bench: Bench) -> Iterator[Explanation]:
+    """The candidate's model gives other numbers here than were recorded. Sure where both sides are one model and the
+    reference's numbers are made again here: then nothing but the machine is left."""
+    if not bench.recorded_b or bench.rerun_b is None or bench.replays_b or bench.before == 0.0:
+        return
+    gap, apart = worst(bench.outputs_b, bench.rerun_b), widest(bench.outputs_b, bench.rerun_b)
+    if not math.isfinite(gap):
+        return
+    facts: tuple[Fact, ...] = (
+        ("recorded against made here", gap, "of the range"),
+        ("spread of that", apart, "of the standard deviation"),
+    )
+    sure = _same_model(bench) and bench.replays_a and apart < DRIFTED
+    yield from fact("environment-drift", *facts, confirmed=sure, share=1.0 if sure else 0.3)
 
 
 def _same_model(bench: Bench) -> bool:
@@ -260,8 +281,9 @@ def find_invalid_input(bench: Bench) -> Iterator[Explanation]:
         yield from fact(
             "invalid-test-input",
             ("inputs unlike the calibration", float(len({*far, *white})), ""),
+            ("difference", min(bench.before, 1e12), "of the range"),
             subjects=tuple({*far, *white}),
-            confirmed=False,
+            confirmed=bool(white) and bool(far) and not bench.fixed_point and bench.before <= SMALL,
         )
         return
     tried = trial("invalid-test-input", "calibration feeds", bench.start, bench.distance(a, b), bench.floor)
@@ -299,8 +321,9 @@ def find_hidden_sample(bench: Bench) -> Iterator[Explanation]:
         if not np.isfinite(gaps).all():
             continue
         usual, worst_gap = float(np.median(gaps)), float(gaps.max())
-        bad = int((gaps > max(10 * usual, 0.2)).sum())
-        if worst_gap > 0.3 and 0 < bad <= max(1, len(gaps) // 10) and usual <= 0.05:
+        limit = min(0.3, max(0.1, 30 * usual))
+        bad = int((gaps > max(10 * usual, limit / 1.5)).sum())
+        if worst_gap > limit and 0 < bad <= max(1, len(gaps) // 10) and usual <= 0.05:
             yield from fact(
                 "worst-sample-hidden",
                 ("sample", float(gaps.argmax()), ""),
@@ -320,7 +343,8 @@ RULES = (
     Rule(("incomplete-evidence",), 0, lambda bench: True, find_incomplete),
     Rule(("reference-invalid",), 1, lambda bench: bool(bench.outputs_a), find_bad_reference),
     Rule(("nan-output",), 1, lambda bench: bool(bench.pairs), find_not_finite),
-    Rule(("stale-artifact", "environment-drift"), 1, lambda bench: bench.recorded_b, find_stale),
-    Rule(("invalid-test-input",), 2, lambda bench: bool(bench.evidence.calib), find_invalid_input),
+    Rule(("stale-artifact",), 1, lambda bench: bench.recorded_b, find_stale),
+    Rule(("invalid-test-input",), 1, lambda bench: bool(bench.evidence.calib), find_invalid_input),
     Rule(("worst-sample-hidden",), 3, lambda bench: bool(bench.pairs), find_hidden_sample),
+    Rule(("environment-drift",), 3, lambda bench: bench.recorded_b, find_drift),
 )

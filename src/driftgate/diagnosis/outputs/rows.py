@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
+from driftgate.diagnosis.outputs.channels import rows_along
 from driftgate.diagnosis.outputs.undoing import READ_FLOOR
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.trials import explained, trial
@@ -18,6 +19,7 @@ from driftgate.domain.investigations import Explanation
 Tensor = NDArray[Any]
 Array = NDArray[np.float64]
 
+_CHOOSING = frozenset({"TopK", "NonMaxSuppression"})
 LIST_RANK, LEAST_ROWS = 3, 4  # of a list of results
 
 
@@ -37,11 +39,13 @@ def find_row_order(bench: Bench) -> Iterator[Explanation]:
     if len(pairs) != len(bench.outputs_a) or bench.before == 0:
         return
     axis = _row_axis(pairs[0][1], pairs[0][2])
-    if axis is None or any(a.ndim <= axis or a.shape[axis] != pairs[0][1].shape[axis] for _, a, _ in pairs):
+    if axis is None or _are_samples(bench, pairs[0][1], axis):
+        return
+    if any(a.ndim <= axis or a.shape[axis] != pairs[0][1].shape[axis] for _, a, _ in pairs):
         return
     count = pairs[0][1].shape[axis]
-    rows_a = np.concatenate([_listed(a, axis) for _, a, _ in pairs], 1)
-    rows_b = np.concatenate([_listed(b, axis) for _, _, b in pairs], 1)
+    rows_a = np.concatenate([rows_along(a, axis) for _, a, _ in pairs], 1)
+    rows_b = np.concatenate([rows_along(b, axis) for _, _, b in pairs], 1)
     span = np.maximum(np.ptp(rows_a, 0), 1e-12)
     equal = np.abs(rows_a - rows_b) / span <= FLOAT_FLOOR
     moved = ~equal.all(1)
@@ -53,6 +57,8 @@ def find_row_order(bench: Bench) -> Iterator[Explanation]:
         groups = np.abs(scores[:, None] - scores[None, :]) <= FLOAT_FLOOR * max(float(np.ptp(scores)), 1e-12)
         tied = groups.sum(1) > 1
         at_cut = groups[:, -1]
+        if not np.ptp(scores) or 2 * at_cut.sum() > count:
+            continue  # a number that is everywhere the same orders nothing
         if not (tied | at_cut)[moved].all():
             continue
         left = [
@@ -68,17 +74,15 @@ def _elsewhere(row: Array, rows: Array, span: Array) -> bool:
     return bool(((np.abs(rows - row) / span).max(1) <= FLOAT_FLOOR).any())
 
 
-def _listed(value: Tensor, axis: int) -> Array:
-    return np.moveaxis(np.asarray(value, np.float64), axis, 0).reshape(value.shape[axis], -1)
-
-
 def find_row_cap(bench: Bench) -> Iterator[Explanation]:
     """One side has more results: those that the other has are among them."""
+    if _no_model_chooses(bench):
+        return
     for name, a, b in bench.pairs:
         axis = _row_axis(a, b)
-        if axis is None or a.ndim > LIST_RANK or a.dtype.kind not in "fiu":
+        if axis is None or a.ndim > LIST_RANK or a.dtype.kind not in "fiu" or _are_samples(bench, a, axis):
             continue
-        rows_a, rows_b = _without_filler(_listed(a, axis)), _without_filler(_listed(b, axis))
+        rows_a, rows_b = _without_filler(rows_along(a, axis)), _without_filler(rows_along(b, axis))
         if len(rows_a) == len(rows_b) or min(len(rows_a), len(rows_b)) == 0 or rows_a.shape[1] != rows_b.shape[1]:
             continue
         few, many = (rows_a, rows_b) if len(rows_a) < len(rows_b) else (rows_b, rows_a)
@@ -95,6 +99,19 @@ def find_row_cap(bench: Bench) -> Iterator[Explanation]:
             )
             yield from explained(made, subjects=(name,), facts=counts)
             return
+
+
+def _no_model_chooses(bench: Bench) -> bool:
+    """Whether the numbers are what the models give, and no operator of them chooses results."""
+    if not (bench.replays_a and bench.replays_b):
+        return False
+    nodes = [node for side in (bench.a, bench.b) for node in side.whole_model.graph.node]
+    return not any(node.op_type in _CHOOSING or node.domain not in ("", "ai.onnx") for node in nodes)
+
+
+def _are_samples(bench: Bench, a: Tensor, axis: int) -> bool:
+    """Whether the rows are one for every sample that was fed: fewer of them are samples that are missing."""
+    return axis == 0 and any(fed.ndim and fed.shape[0] == a.shape[0] > 1 for fed in bench.evidence.feeds_a.values())
 
 
 def _without_filler(rows: Array) -> Array:

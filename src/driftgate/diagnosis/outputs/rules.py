@@ -8,7 +8,7 @@ from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.outputs.activation import find_missing_activation
 from driftgate.diagnosis.outputs.axes import find_axis_order, find_layer_layout
 from driftgate.diagnosis.outputs.decoding import find_missing_decode
-from driftgate.diagnosis.outputs.missing_outputs import find_wrong_rank
+from driftgate.diagnosis.outputs.missing_outputs import find_missing_outputs
 from driftgate.diagnosis.outputs.number_types import find_type
 from driftgate.diagnosis.outputs.order import find_output_order
 from driftgate.diagnosis.outputs.padding import find_padding
@@ -27,13 +27,18 @@ def _finite(bench: Bench) -> bool:
     return _has_pairs(bench) and all(np.isfinite(b).all() for _, _, b in bench.pairs if b.dtype.kind == "f")
 
 
+def _is_read(bench: Bench) -> bool:
+    """Whether somebody read outputs that differ: numbers that the candidate's model gives here were not misread."""
+    return _has_pairs(bench) and not bench.replays_b
+
+
 RULES = (
-    Rule(("incomplete-evidence",), 0, lambda bench: bool(bench.outputs_a), find_wrong_rank),
+    Rule(("incomplete-evidence",), 0, lambda bench: bool(bench.outputs_a), find_missing_outputs),
     Rule(("output-permuted",), 1, lambda bench: len(bench.outputs_a) > 1 and _finite(bench), find_output_order),
     Rule(("output-layout-nhwc", "output-transposed", "comparator-layout"), 1, _finite, find_axis_order),
     Rule(("comparator-layout",), 1, lambda bench: bool(bench.evidence.layers_b), find_layer_layout),
-    Rule(("output-stride-padding",), 1, _finite, find_padding),
-    Rule(("dtype-misread",), 1, _has_pairs, find_type),
+    Rule(("output-stride-padding",), 1, lambda bench: _finite(bench) and _is_read(bench), find_padding),
+    Rule(("dtype-misread",), 1, _is_read, find_type),
     Rule(("tail-int32-undequantized", "double-dequantization", "dequant-scale-mismatch"), 1, _finite, find_scale),
     Rule(("missing-sigmoid",), 1, _finite, find_missing_activation),
     Rule(("missing-decode",), 1, _finite, find_missing_decode),

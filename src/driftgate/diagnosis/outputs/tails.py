@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
+from driftgate.diagnosis.outputs.undoing import told, undone_trial
 from driftgate.diagnosis.residuals import residual
-from driftgate.diagnosis.trials import explained, trial
 from driftgate.domain.investigations import Explanation
 
 
 def find_cut_tail(bench: Bench) -> Iterator[Explanation]:
     """The candidate's output is a tensor within the reference's model: what comes behind it is missing."""
     model = bench.a.model
-    if model is None or not bench.a.runs:
+    if model is None or not bench.a.runs or not bench.replays_a:
         return
     makers = {name: node for node in model.graph.node for name in node.output}
     values = bench.values_a
@@ -24,14 +24,16 @@ def find_cut_tail(bench: Bench) -> Iterator[Explanation]:
         for tensor, value in values.items():
             if tensor == name or tensor not in makers or value.size != b.size or value.dtype.kind != "f":
                 continue
-            after = residual(b, value.reshape(b.shape))
             tail = _between(makers, name, tensor)
             code = _tail_code(tail)
-            if after > max(bench.floor, FLOAT_FLOOR) or code is None:
+            if code is None:
                 continue
-            made = trial(code, "cut", residual(a, b), after, max(bench.floor, FLOAT_FLOOR), target=name)
-            yield from explained(made, subjects=(tensor, *tail), facts=(("missing operators", float(len(tail)), ""),))
-            return
+            held, floor = value.reshape(b.shape), max(bench.floor, FLOAT_FLOOR)
+            made = undone_trial(code, "cut", (a, b), held, floor, target=name, wanted=b)
+            if made.result.value == "confirmed":
+                missing = (("missing operators", float(len(tail)), ""),)
+                yield from told(made, subjects=(tensor, *tail), facts=missing)
+                break
 
 
 def _between(makers: Mapping[str, Any], end: str, start: str) -> tuple[str, ...]:
