@@ -37,8 +37,9 @@ class Who(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One cause. `generality` 0 names a cause, 1 a kind of cause, 2 a symptom; of two explanations that explain
-    as much the one with the smaller number comes first. Its sentences are `cause-<code>` and `next-<code>`."""
+    """One cause. `generality` -1 is a contradiction between documents, to be mended before anything is tuned; 0 names
+    a cause, 1 a kind of cause, 2 a symptom; of two explanations the one with the smaller number comes first. Its
+    sentences are `cause-<code>` and `next-<code>`."""
 
     code: str
     segment: Segment
@@ -115,8 +116,8 @@ CODES: dict[str, Code] = {
         Code("mixed-range-concat", _Q, _FAIL, _U),
         Code("outlier-range", _Q, _FAIL, _U),
         Code("precision-fallback", _Q, _FAIL, _UX),
-        Code("quant-params-mismatch", _Q, _FAIL, _UX),
-        Code("quant-params-missing", _Q, _FAIL, _U),
+        Code("quant-params-mismatch", _Q, _FAIL, _UX, -1),
+        Code("quant-params-missing", _Q, _FAIL, _U, -1),
         Code("quantization-noise", _Q, _PASS, _N, 1),
         Code("saturation", _Q, _FAIL, _U),
         Code("sensitive-nodes", _Q, _FAIL, _UX, 1),

@@ -64,9 +64,10 @@ def find_accumulator_by_hand(bench: Bench) -> Iterator[Explanation]:
             values.get(node.input[0]) if node.input else None,
             bench.a.value(node.input[1]) if weights is not None else None,
         )
+        right = values.get(node.output[0])
         if node.op_type not in ("MatMul", "Gemm") or weights is None or wanted is None or fed is None or own is None:
             continue
-        if weights.ndim != 2 or fed.ndim < 2 or own.shape != weights.shape:
+        if right is None or weights.ndim != 2 or fed.ndim < 2 or own.shape != weights.shape:
             continue
         if node.op_type == "Gemm" and attribute(node, "transB", 0):
             weights, own = weights.T, own.T
@@ -79,15 +80,12 @@ def find_accumulator_by_hand(bench: Bench) -> Iterator[Explanation]:
         pairs = codes[..., 0:count:2, None] * integers[0:count:2] + codes[..., 1:count:2, None] * integers[1:count:2]
         whole = codes @ integers
         cut = np.clip(pairs, -32768, 32767).sum(-2) + whole - pairs.sum(-2)
-        made = (
-            np.asarray(values.get(node.output[0], whole * step_x * step_w), np.float64)
-            + (cut - whole) * step_x * step_w
-        )
+        made = np.asarray(right, np.float64) + (cut - whole) * step_x * step_w
         lost = float((np.abs(pairs) > 32767).mean())
         tried = trial(
             "accumulator-saturation",
             "pairs cut off",
-            spread(values[node.output[0]], wanted),
+            spread(right, wanted),
             spread(made, wanted),
             INTEGER_FLOOR / 2,
             target=node.output[0],

@@ -3,49 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.evidence_rules import implausible_feeds
-from driftgate.diagnosis.quantisation.quantisers import can_change, magnitudes, reference_of
-from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
-from driftgate.diagnosis.surgery import rescaled
-from driftgate.diagnosis.trials import Fact, explained, fact, trial
+from driftgate.diagnosis.quantisation.quantisers import can_change, fitted, magnitudes
+from driftgate.diagnosis.quantisation.spreads import SPREAD_UNIT, mended
+from driftgate.diagnosis.trials import Fact, explained, fact
 from driftgate.domain.investigations import Explanation
+
+Tensor = NDArray[Any]
+
+#: How many times larger or smaller nearly all of the calibration must be. Upwards no lighting or scene explains a
+#: factor of three; downwards darkness explains much, so that only a change of units does.
+LARGER, SMALLER = 3.0, 1 / 30
+NEARLY_ALL = 0.9
+NEGATIVE = -0.25  # of that size: a tensor that goes further below zero is centred
 
 
 def find_calibration_feeds(bench: Bench) -> Iterator[Explanation]:
     """Calibration feeds are another multiple or normalisation of what is fed in operation."""
-    e = bench.evidence
     if implausible_feeds(bench):
         return
-    for name, calib in e.calib.items():
-        fed = (e.feeds_b or e.feeds_a).get(name)
-        if fed is None or calib.dtype.kind not in "fiu" or not calib.size or not fed.size:
-            continue
-        bulk_c, bulk_f = (float(np.quantile(magnitudes(v), 0.95)) for v in (calib, fed))
-        if not bulk_c or not bulk_f:
-            continue
-        factor = bulk_c / bulk_f
-        centred_c, centred_f = (float(v.min()) < -0.25 * bulk for v, bulk in ((calib, bulk_c), (fed, bulk_f)))
-        shifted = (centred_c and fed.min() >= 0) or (centred_f and calib.min() >= 0)
-        if 1 / 30 < factor < 30 and not shifted:
-            continue
+    for name, factor in other_feeds(bench).items():
         facts: tuple[Fact, ...] = (("calibration against operation", factor, "times"),)
         if not can_change(bench):
             yield from fact("calibration-preprocess-mismatch", *facts, subjects=(name,), confirmed=False)
             continue
-        steps = {}
-        for tensor in bench.b.quantised:
-            value = reference_of(bench, tensor, bench.values_a)
-            if value is not None:
-                steps[tensor] = max(float(magnitudes(value).max(initial=0.0)), 1e-12) / max(tensor.high, 1)
-        tried = trial(
-            "calibration-preprocess-mismatch",
-            "ranges of what is fed",
-            bench.before_spread,
-            spread_with(bench, rescaled(bench.b.whole_model, steps)),
-            ORDINARY,
-        )
+        tried = mended(bench, "calibration-preprocess-mismatch", "ranges of what is fed", fitted(bench))
         yield from explained(tried, subjects=(name,), facts=facts, unit=SPREAD_UNIT)
+
+
+def other_feeds(bench: Bench) -> dict[str, float]:
+    """Inputs whose calibration is not what is fed in operation: how many times larger it is, by name."""
+    e = bench.evidence
+    found = {}
+    for name, calib in e.calib.items():
+        fed = (e.feeds_b or e.feeds_a).get(name)
+        if fed is None or calib.dtype.kind not in "fiu" or not calib.size or not fed.size:
+            continue
+        size_c, size_f = (float(np.quantile(magnitudes(value), NEARLY_ALL)) for value in (calib, fed))
+        if not size_c or not size_f:
+            continue
+        factor = size_c / size_f
+        if not SMALLER < factor < LARGER or _is_shifted(calib, fed, size_c, size_f):
+            found[name] = factor
+    return found
+
+
+def _is_shifted(calib: Tensor, fed: Tensor, size_c: float, size_f: float) -> bool:
+    """Whether one is centred and the other has no negative number."""
+    centred_c, centred_f = (float(v.min()) < NEGATIVE * size for v, size in ((calib, size_c), (fed, size_f)))
+    return (centred_c and float(fed.min()) >= 0) or (centred_f and float(calib.min()) >= 0)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from driftgate.diagnosis.bench import INTEGER_FLOOR, Bench
 from driftgate.diagnosis.evidence_rules import implausible_feeds
-from driftgate.diagnosis.quantisation.quantisers import can_change, known_thresholds, magnitudes, reference_of
-from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
+from driftgate.diagnosis.quantisation.parameters import contradicted
+from driftgate.diagnosis.quantisation.quantisers import Range, can_change, known_name, known_ranges, refitted
+from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, mended
 from driftgate.diagnosis.residuals import spread, widest
-from driftgate.diagnosis.surgery import rescaled
+from driftgate.diagnosis.surgery import Quantised
 from driftgate.diagnosis.trials import explained, trial
-from driftgate.domain.investigations import Explanation
+from driftgate.domain.investigations import Explanation, Trial
 
 CLIPPED = 0.01  # share of values that a calibrated range may cut off
 
@@ -26,42 +26,39 @@ def find_clipping(bench: Bench) -> Iterator[Explanation]:
     if implausible_feeds(bench):
         return
     values = bench.values_a
+    others = {known_name(bench, tensor) for tensor in contradicted(bench)}  # not the calibration's fault
+    ranges = {name: held for name, held in known_ranges(bench).items() if name not in others}
     cut: dict[str, float] = {}
-    for name, (threshold, step) in known_thresholds(bench).items():
+    for name, held in ranges.items():
         value = values.get(name)
         if value is not None and value.dtype.kind == "f" and value.size:
-            cut[name] = float((magnitudes(value) > threshold + step).mean())
+            cut[name] = held.clipped(value)
     over = {name: share for name, share in cut.items() if share > CLIPPED}
     if not over:
         return
     facts = tuple((f"clipped share of {name}", share, "") for name, share in list(over.items())[:6])
     code = _clipping_code(bench, over)
-    after, floor = math.inf, ORDINARY
-    if can_change(bench):
-        steps = {}
-        for tensor in bench.b.quantised:
-            value = reference_of(bench, tensor, values)
-            if value is not None:
-                steps[tensor] = max(float(magnitudes(value).max(initial=0.0)), 1e-12) / max(tensor.high, 1)
-        after = spread_with(bench, rescaled(bench.b.whole_model, steps))
-    else:
-        after = _clipped_outputs(bench)
-    tried = trial(code, "ranges of the real values", bench.before_spread, after, floor)
+    tried = _widened(bench, code, cut) if can_change(bench) else _clipped_outputs(bench, code, ranges)
     yield from explained(tried, subjects=tuple(over), facts=facts, unit=SPREAD_UNIT)
 
 
-def _clipped_outputs(bench: Bench) -> float:
+def _widened(bench: Bench, code: str, cut: Mapping[str, float]) -> Trial:
+    """The candidate with ranges that hold every real value; those that hold them already stay."""
+
+    def wider(tensor: Quantised, step: float) -> float | None:
+        return step if cut.get(known_name(bench, tensor)) and step > tensor.step else None
+
+    return mended(bench, code, "ranges of the real values", refitted(bench, wider))
+
+
+def _clipped_outputs(bench: Bench, code: str, ranges: Mapping[str, Range]) -> Trial:
     """The reference's outputs cut off as the candidate's are: what is left."""
     found = {}
-    thresholds = known_thresholds(bench)
-    for name, a, b in bench.pairs:
-        if name in thresholds:
-            limit, step = thresholds[name]
-            found[name] = np.clip(a, -limit - step, limit)
-        else:
-            found[name] = a
-        del b
-    return widest({n: b for n, _, b in bench.pairs}, found)
+    for name, a, _ in bench.pairs:
+        held = ranges.get(name)
+        found[name] = a if held is None else np.clip(a, held.low - held.step, held.high)
+    after = widest({name: b for name, _, b in bench.pairs}, found)
+    return trial(code, "ranges of the real values", bench.before_spread, after, ORDINARY)
 
 
 def _clipping_code(bench: Bench, over: Mapping[str, float]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from driftgate.diagnosis.bench import Bench
-from driftgate.diagnosis.quantisation.spreads import ORDINARY
+from driftgate.diagnosis.quantisation.spreads import NOISE, ORDINARY, loss
 from driftgate.diagnosis.residuals import spread
 from driftgate.diagnosis.trials import fact
 from driftgate.domain.investigations import Explanation
@@ -27,7 +27,8 @@ def find_crossing(bench: Bench) -> Iterator[Explanation]:
             span = float(np.ptp(x)) or 1.0
             step = bench.step(name) or 0.0
             limit = max(1.01 * step, 0.02 * span)
-            if not flipped.any() or noise > limit or spread(a, b) > ORDINARY:
+            is_ordinary = noise <= limit and spread(a, b) <= ORDINARY
+            if not flipped.any() or not (is_ordinary or loss({name: a}, {name: b}) <= NOISE):
                 continue
             margin = float(np.abs(x - threshold)[flipped].max())
             yield from fact(

@@ -8,9 +8,9 @@ import onnx
 
 from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.quantisation.quantisers import can_change, reference_names
-from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
+from driftgate.diagnosis.quantisation.spreads import SPREAD_UNIT, mended
 from driftgate.diagnosis.surgery import unrounded
-from driftgate.diagnosis.trials import explained, trial
+from driftgate.diagnosis.trials import explained
 from driftgate.domain.investigations import Explanation
 
 _LINEAR_OPS = ("Conv", "MatMul", "Gemm", "ConvTranspose")
@@ -43,13 +43,7 @@ def find_blocked_fusion(bench: Bench) -> Iterator[Explanation]:
     ]
     if not blocked:
         return
-    tried = trial(
-        "fusion-blocked",
-        "not rounded before the activation",
-        bench.before_spread,
-        spread_with(bench, unrounded(model, blocked)),
-        ORDINARY,
-    )
+    tried = mended(bench, "fusion-blocked", "not rounded before the activation", unrounded(model, blocked))
     others = max(len(readers.get(t.tensor, ())) for t in blocked)
     yield from explained(
         tried,

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import Bench
-from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, spread_with
+from driftgate.diagnosis.quantisation.quantisers import is_its_own
+from driftgate.diagnosis.quantisation.spreads import SPREAD_UNIT, mended
 from driftgate.diagnosis.residuals import lattice
 from driftgate.diagnosis.surgery import attribute, label, with_inputs
-from driftgate.diagnosis.trials import explained, trial
+from driftgate.diagnosis.trials import explained
 from driftgate.diagnosis.weights import paired_weights
 from driftgate.domain.investigations import Explanation
 
@@ -24,39 +26,56 @@ IMBALANCE = 8.0  # times that the widest channel of weights is wider than the na
 
 def find_imbalance(bench: Bench) -> Iterator[Explanation]:
     """One scale for channels of weights of very different size; one scale a channel brings the outputs back."""
-    if not bench.b.runs:
+    if not bench.b.runs or not is_its_own(bench):
         return
     changes: list[tuple[int, int, Tensor]] = []
     subjects: list[str] = []
     largest = 0.0
     for _, place, a, b in paired_weights(bench):
         node = bench.b.whole_model.graph.node[place]
-        axis = (
-            0
-            if node.op_type == "Conv" or (node.op_type == "Gemm" and attribute(node, "transB", 0))
-            else a.ndim - 1
-            if node.op_type != "ConvTranspose"
-            else 1
-        )
-        sizes = np.abs(np.moveaxis(np.asarray(a, np.float64), axis, 0).reshape(a.shape[axis], -1)).max(1)
-        ratio = float(sizes.max() / sizes.min()) if sizes.min() > 0 else math.inf
-        if np.array_equal(a, b) or ratio < IMBALANCE or a.shape[axis] < 2:
+        axis = _channel_axis(node, a.ndim)
+        if np.array_equal(a, b) or a.shape[axis] < 2:
             continue
+        sizes = np.abs(np.moveaxis(np.asarray(a, np.float64), axis, 0).reshape(a.shape[axis], -1)).max(1)
+        used = sizes[sizes > 0]
+        ratio = float(used.max() / used.min()) if used.size else 1.0
         step = lattice(b)
-        bits = 8 if step is None else max(2, min(16, round(math.log2(max(float(np.abs(b).max()) / step, 1.0))) + 1))
-        around = [1] * a.ndim
-        around[axis] = -1
-        steps = (np.maximum(sizes, 1e-12) / (2 ** (bits - 1) - 1)).reshape(around)
-        changes.append((place, 1, (np.rint(a / steps) * steps).astype(np.float32)))
-        subjects += [node.input[1], label(node)]
-        largest = max(largest, ratio if math.isfinite(ratio) else 1e12)
-    if not changes:
+        if ratio < IMBALANCE and step is None:
+            continue  # has a scale a channel
+        changes.append((place, 1, _rounded(a, sizes, axis, _bits(b, step))))
+        if ratio >= IMBALANCE:
+            subjects += [node.input[1], label(node)]
+            largest = max(largest, ratio)
+    if not subjects:
         return
-    after = spread_with(bench, with_inputs(bench.b.whole_model, changes))
-    tried = trial("weight-range-imbalance", "one scale a channel", bench.before_spread, after, ORDINARY)
+    model = with_inputs(bench.b.whole_model, changes)
+    tried = mended(bench, "weight-range-imbalance", "one scale a channel", model)
     yield from explained(
         tried,
         subjects=tuple(dict.fromkeys(subjects)),
         facts=(("widest channel against narrowest", largest, "times"),),
         unit=SPREAD_UNIT,
     )
+
+
+def _channel_axis(node: onnx.NodeProto, rank: int) -> int:
+    """The axis of a weight that is a channel of the output."""
+    if node.op_type == "Conv" or (node.op_type == "Gemm" and attribute(node, "transB", 0)):
+        return 0
+    return 1 if node.op_type == "ConvTranspose" else rank - 1
+
+
+def _bits(value: Tensor, step: float | None) -> int:
+    """Bits of the integers that weights on one step are; 8 where it is not one step."""
+    if step is None:
+        return 8
+    return max(2, min(16, round(math.log2(max(float(np.abs(value).max()) / step, 1.0))) + 1))
+
+
+def _rounded(value: Tensor, sizes: Tensor, axis: int, bits: int) -> Tensor:
+    """Weights rounded with a scale for each channel."""
+    around = [1] * value.ndim
+    around[axis] = -1
+    steps = (np.maximum(sizes, 1e-12) / (2 ** (bits - 1) - 1)).reshape(around)
+    found: Tensor = (np.rint(value / steps) * steps).astype(np.float32)
+    return found

@@ -14,6 +14,8 @@ from driftgate.diagnosis.surgery import unrounded
 from driftgate.diagnosis.trials import Fact, explained, trial
 from driftgate.domain.investigations import Explanation
 
+STATIC = 2.0  # steps that the part which stays must have: below that all of it is lost, not what moves
+
 
 def find_mixed_ranges(bench: Bench) -> Iterator[Explanation]:
     """Parts of very different size share one scale: the small ones have no steps left."""
@@ -58,8 +60,8 @@ def find_small_signal(bench: Bench) -> Iterator[Explanation]:
             continue
         x, y = (np.asarray(v, np.float64).reshape(len(v), -1) for v in (a, b))
         moving, still = x.std(0), np.abs(x.mean(0))
-        lost = (moving > 0) & (moving < step) & (still > 4 * moving)
-        if lost.mean() < 0.5:
+        lost = (moving > 0) & (moving < step) & (still > 4 * moving) & (still > STATIC * step)
+        if not lost.any() or lost.sum() < 0.5 * (moving > 0).sum():
             continue
         dx, dy = x[:, lost] - x[:, lost].mean(0), y[:, lost] - y[:, lost].mean(0)
         norm = math.sqrt(float((dx**2).sum() * (dy**2).sum()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import HALF_FLOOR, INTEGER_FLOOR, Bench
-from driftgate.diagnosis.quantisation.quantisers import known_thresholds
+from driftgate.diagnosis.quantisation.quantisers import known_ranges
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT
 from driftgate.diagnosis.residuals import lattice, residual, spread
 from driftgate.diagnosis.surgery import attribute, copied
@@ -20,11 +20,17 @@ from driftgate.domain.investigations import Explanation
 Tensor = NDArray[Any]
 
 HALF_MAX = 65504.0
+ENDS = ((-128, 127), (-127, 127), (0, 255), (-32768, 32767), (-32767, 32767), (0, 65535))  # of integers
+NEAR_STEPS, LEAST_WRAPPED, FAR = 2, 2, 0.8  # steps of rounding; values; share of them that must be far off
 
 
 def find_wraparound(bench: Bench) -> Iterator[Explanation]:
-    """Integers that overflowed: the candidate is the reference, wrapped at 2^bits steps."""
-    thresholds = known_thresholds(bench)
+    """Integers that overflowed: the candidate is the reference, wrapped at 2^bits steps.
+
+    A reference that saturates has lost what was beyond; it is taken from before its own quantiser.
+    """
+    ranges = known_ranges(bench)
+    ends = {tensor.tensor: tensor for tensor in bench.a.quantised}
     pools = (
         (dict(bench.outputs_a), dict(bench.outputs_b)),
         (dict(bench.evidence.layers_a), dict(bench.evidence.layers_b)),
@@ -34,14 +40,44 @@ def find_wraparound(bench: Bench) -> Iterator[Explanation]:
             b = b_values.get(name)
             if b is None or b.shape != a.shape or a.dtype.kind not in "fi" or residual(a, b) <= INTEGER_FLOOR:
                 continue
-            known = [thresholds[name][1]] if name in thresholds else []
-            told = bench.step(name)
-            own = lattice(b)
-            for step in dict.fromkeys([*known, *([told] if told else []), *([own] if own else [])]):
-                found = tuple(_wrapped(name, a, b, step))
-                yield from found
-                if found:
-                    return
+            end = ends.get(name)
+            whole = bench.values_a.get(end.source) if end is not None else None
+            steps = [
+                end.step if end is not None else None,
+                ranges[name].step if name in ranges else None,
+                bench.step(name),
+                lattice(b),
+            ]
+            for meant in (a, whole):
+                for step in dict.fromkeys(step for step in steps if step and meant is not None):
+                    found = tuple(_wrapped(name, a if meant is None else meant, b, step))
+                    yield from found
+                    if found:
+                        return
+            yield from _at_the_end(name, a, b, [step for step in steps if step])
+
+
+def _at_the_end(name: str, a: Tensor, b: Tensor, steps: Sequence[float]) -> Iterator[Explanation]:
+    """What was beyond is not known: the two differ only where the reference stands at the end of the range, and
+    the candidate has gone on from the other end."""
+    for step in dict.fromkeys(steps):
+        x, y = np.rint(np.asarray(a, np.float64) / step), np.rint(np.asarray(b, np.float64) / step)
+        for low, high in ENDS:
+            if x.min() < low or x.max() > high or y.min() < low or y.max() > high:
+                continue
+            at_end = (x == high) | (x == low)
+            far = np.abs(x - y) > NEAR_STEPS
+            beyond = far & at_end & (np.abs(x - y) > (high - low) / 2)
+            if not far.any() or far.sum() < LEAST_WRAPPED or (far & ~at_end).any() or beyond.sum() < FAR * far.sum():
+                continue
+            yield from fact(
+                "int8-wraparound",
+                ("values that wrapped", float(far.mean()), ""),
+                ("of those at the end of the range", float(far.sum() / at_end.sum()), ""),
+                ("step", step, ""),
+                subjects=(name,),
+            )
+            return
 
 
 def _wrapped(name: str, a: Tensor, b: Tensor, step: float) -> Iterator[Explanation]:
@@ -106,5 +142,7 @@ def _without_halves(bench: Bench) -> onnx.ModelProto | None:
     copy = copied(bench.b.model)
     for node in copy.graph.node:
         if node.op_type == "Cast" and attribute(node, "to") in (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16):
-            node.attribute[0].i = onnx.TensorProto.FLOAT
+            for entry in node.attribute:
+                if entry.name == "to":
+                    entry.i = onnx.TensorProto.FLOAT
     return copy

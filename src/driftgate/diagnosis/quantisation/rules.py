@@ -16,8 +16,10 @@ from driftgate.diagnosis.quantisation.lost_signals import find_mixed_ranges, fin
 from driftgate.diagnosis.quantisation.noise import find_rounding_noise
 from driftgate.diagnosis.quantisation.outliers import find_outliers
 from driftgate.diagnosis.quantisation.overflow import find_half_overflow, find_wraparound
+from driftgate.diagnosis.quantisation.pairwise import find_pairs_cut_off
 from driftgate.diagnosis.quantisation.parameters import find_parameters
 from driftgate.diagnosis.quantisation.sensitivity import find_layer_growth, find_sensitive
+from driftgate.diagnosis.quantisation.spreads import NOISE, loss
 from driftgate.diagnosis.trials import Rule
 from driftgate.diagnosis.weights import paired_weights
 
@@ -27,7 +29,7 @@ def _lossy(bench: Bench) -> bool:
 
 
 def _bad(bench: Bench) -> bool:
-    return _lossy(bench) and bench.start > INTEGER_FLOOR
+    return _lossy(bench) and (bench.start > INTEGER_FLOOR or loss(bench.outputs_a, bench.outputs_b) > NOISE)
 
 
 def _has_layers_or_models(bench: Bench) -> bool:
@@ -35,7 +37,7 @@ def _has_layers_or_models(bench: Bench) -> bool:
 
 
 def _weights_only(bench: Bench) -> bool:
-    return bench.b.runs and bool(paired_weights(bench)) and bench.start > INTEGER_FLOOR
+    return bench.b.runs and _bad(bench) and bool(paired_weights(bench))
 
 
 def _ablated(bench: Bench) -> bool:
@@ -68,8 +70,9 @@ RULES: Sequence[Rule] = (
     Rule(("fusion-blocked",), 2, _bad, find_blocked_fusion),
     Rule(("accumulator-saturation",), 2, lambda bench: bench.b.runs and bench.start > FLOAT_FLOOR, find_accumulator),
     Rule(("accumulator-saturation",), 2, lambda bench: bool(bench.evidence.weights), find_accumulator_by_hand),
+    Rule(("accumulator-saturation",), 2, lambda bench: bench.b.runs and bench.fixed_point, find_pairs_cut_off),
+    Rule(("constant-output",), 3, lambda bench: bool(bench.pairs), find_constant),
     Rule(("sensitive-nodes", "error-accumulation"), 3, _ablated, find_sensitive),
     Rule(("error-accumulation",), 3, lambda bench: bool(bench.evidence.layers_b), find_layer_growth),
-    Rule(("constant-output",), 3, lambda bench: bool(bench.pairs), find_constant),
     Rule(("quantization-noise",), 3, _lossy, find_rounding_noise),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +13,8 @@ import onnx
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import INTEGER_FLOOR, Bench
-from driftgate.diagnosis.quantisation.quantisers import reference_names
-from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT
+from driftgate.diagnosis.quantisation.quantisers import can_change, fitted, is_its_own, reference_names
+from driftgate.diagnosis.quantisation.spreads import MOST, NOISE, SPREAD_UNIT, loss, outcome
 from driftgate.diagnosis.residuals import spread
 from driftgate.diagnosis.surgery import Quantised, label, unrounded, with_inputs
 from driftgate.diagnosis.trials import Fact, explained, fact, trial
@@ -60,52 +60,69 @@ def _undone(bench: Bench, parts: Sequence[_Part]) -> onnx.ModelProto:
 
 
 def find_sensitive(bench: Bench) -> Iterator[Explanation]:
-    """Each rounding undone alone, then the best few together: do they carry the loss, or do all a little?"""
+    """Each rounding made alone, then all but the worst few: do they carry the loss, or do all a little?"""
     ablation = bench.evidence.ablation
     if not bench.b.runs or bench.b.model is None:
         yield from _by_ablation(ablation)
         return
+    ranked = sorted(ablation.items(), key=lambda item: -item[1])
+    named = len(ranked) > 1 and ranked[0][1] >= FALL * ranked[1][1]
+    whole = loss(bench.outputs_a, bench.outputs_b)
+    if not is_its_own(bench) or bench.before_spread <= INTEGER_FLOOR / 2 or (whole <= NOISE and not named):
+        return
     parts = _parts(bench)
     if not parts or len(parts) > MOST_PARTS:
         return
-    feeds = bench.evidence.feeds_b or bench.evidence.feeds_a
     before = _loss(bench, bench.outputs_b)
-    left: list[float] = []
-    for part in parts:
-        if not bench.has_time:
-            return
-        left.append(_loss(bench, bench.run(bench.b, feeds, _undone(bench, [part]))))
-    order = sorted(range(len(parts)), key=lambda index: left[index])
-    ranked = sorted(ablation.items(), key=lambda item: -item[1])
-    named = len(ranked) > 1 and ranked[0][1] >= FALL * ranked[1][1]
-    if bench.before_spread <= (INTEGER_FLOOR / 2 if named else INTEGER_FLOOR):
+    alone = _alone(bench, parts)
+    if alone is None:
+        yield from _by_ablation(ablation)
         return
-    chosen, after = [parts[order[0]]], left[order[0]]
-    alone = _share(after, before)
-    for count in range(2, min(FEW, len(parts) // ONE_IN) + 1):
-        if _share(after, before) >= NEARLY_ALL or not bench.has_time:
-            break
-        chosen = [parts[index] for index in order[:count]]
-        after = _loss(bench, bench.run(bench.b, feeds, _undone(bench, chosen)))
+    order = sorted(range(len(parts)), key=lambda index: -alone[index])
+    total = sum(value**2 for value in alone) or 1.0
+    of_alone = [value**2 / total for value in alone]
+    count = 1
+    while sum(of_alone[index] for index in order[:count]) < ALMOST_ALL and count < min(FEW, len(parts) // ONE_IN):
+        count += 1
+    chosen = [parts[index] for index in order[:count]]
+    after = _loss(bench, outcome(bench, _undone(bench, chosen)))
     share = _share(after, before)
     facts: tuple[Fact, ...] = (
         ("share of the error of these parts", share, f"{len(chosen)} of {len(parts)}"),
-        *((f"share of {_told(parts[index])}", _share(left[index], before), "") for index in order[:3]),
+        *((f"share of {_told(parts[index])}", of_alone[index], "") for index in order[:3]),
         *((f"error with only {name} rounded", value, "") for name, value in ranked[:3]),
     )
-    if share >= ALMOST_ALL:
+    carries = sum(of_alone[index] for index in order[:count]) >= ALMOST_ALL
+    if carries and share >= ALMOST_ALL:
         result = TrialResult.CONFIRMED if share >= NEARLY_ALL else TrialResult.REFUTED
         nodes = tuple(dict.fromkeys(part.node for part in chosen if part.node))
         params = (("nodes", nodes),)
         made = Trial("sensitive-nodes", "not rounded", params, chosen[0].name, before, after, before / 2, result)
         subjects = tuple(dict.fromkeys(name for part in chosen for name in (part.name, part.node)))
         yield from explained(made, subjects=subjects, facts=facts, unit=SPREAD_UNIT)
-    if share < NEARLY_ALL and len(parts) >= MANY and bench.before_spread > ORDINARY:
-        nothing = _loss(bench, bench.run(bench.b, feeds, _undone(bench, parts)))
+    if not (carries and share >= NEARLY_ALL) and len(parts) >= MANY and bench.before_spread > INTEGER_FLOOR:
+        nothing = _loss(bench, outcome(bench, _undone(bench, parts)))
         tried = trial("error-accumulation", "nothing rounded", before, nothing, INTEGER_FLOOR / 2)
-        counts = (("parts", float(len(parts)), ""), ("largest share of one part", max(alone, 0.0), ""))
+        if tried.result is TrialResult.CONFIRMED and _is_mended(bench, before):
+            tried = replace(tried, result=TrialResult.REFUTED)
+        counts = (("parts", float(len(parts)), ""), ("largest share of one part", of_alone[order[0]], ""))
         first = tuple(name for name in (chosen[0].name, chosen[0].node) if name)
         yield from explained(tried, subjects=first, facts=counts, unit=SPREAD_UNIT)
+
+
+def _alone(bench: Bench, parts: Sequence[_Part]) -> list[float] | None:
+    """The error with only one part rounded, for each; None where there was no time for all."""
+    found = []
+    for part in parts:
+        if not bench.has_time:
+            return None
+        found.append(_loss(bench, outcome(bench, _undone(bench, [other for other in parts if other is not part]))))
+    return found if all(math.isfinite(value) for value in found) else None
+
+
+def _is_mended(bench: Bench, before: float) -> bool:
+    """Whether well chosen ranges take most of the error away, so that it is not the roundings as such."""
+    return can_change(bench) and _share(_loss(bench, outcome(bench, fitted(bench))), before) >= MOST
 
 
 def _share(after: float, before: float) -> float:
