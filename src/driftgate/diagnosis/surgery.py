@@ -11,6 +11,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from driftgate.localisation.onnx_graph import outer_references
+
 Tensor = NDArray[Any]
 OURS = "driftgate."
 
@@ -122,6 +124,31 @@ def ready(model: onnx.ModelProto) -> onnx.ModelProto:
     copy.graph.initializer.extend(kept)
     copy.graph.node.extend(nodes)
     return copy
+
+
+def sort_nodes(model: onnx.ModelProto) -> bool:
+    """Put the nodes of a model that is a copy into an order in which each reads what is made before it; nodes keep
+    their order where they can. False where there is none."""
+    made = {name for node in model.graph.node for name in node.output if name}
+    waiting, ordered, ready_names = list(model.graph.node), list[onnx.NodeProto](), set[str]()
+    while waiting:
+        left = []
+        for node in waiting:
+            if any(name in made and name not in ready_names for name in (*node.input, *outer_references(node))):
+                left.append(node)
+                continue
+            ordered.append(node)
+            ready_names.update(node.output)
+        if len(left) == len(waiting):
+            return False
+        waiting = left
+    copies = []
+    for node in ordered:
+        copies.append(onnx.NodeProto())
+        copies[-1].CopyFrom(node)
+    del model.graph.node[:]
+    model.graph.node.extend(copies)
+    return True
 
 
 def label(node: onnx.NodeProto) -> str:

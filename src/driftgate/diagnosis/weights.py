@@ -59,7 +59,7 @@ def _dequantised(side: Side, node: onnx.NodeProto) -> Tensor | None:
     if scale.size > 1:
         around[int(attribute(node, "axis", 1))] = -1
     offset = (
-        np.zeros(around, np.float32)
+        np.zeros((), np.float32)
         if zero is None
         else zero.astype(np.float32).reshape(around if zero.size > 1 else [1] * integers.ndim)
     )

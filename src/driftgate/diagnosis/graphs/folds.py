@@ -1,115 +1,143 @@
-"""Batch normalisation folded into the convolution before it."""
+"""Batch normalisation folded into the convolution before it: rightly, or how not."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
-from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench, Side
+from driftgate.diagnosis.bench import FLOAT_FLOOR
+from driftgate.diagnosis.graphs.twins import Twin
 from driftgate.diagnosis.residuals import residual
-from driftgate.diagnosis.surgery import added_constant, attribute, label, with_inputs
-from driftgate.diagnosis.trials import explained, trial
-from driftgate.domain.investigations import Explanation
+from driftgate.diagnosis.surgery import attribute
+from driftgate.diagnosis.trials import Fact
 
 Tensor = NDArray[Any]
+Array = NDArray[np.float64]
+
+FOLDED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
 
-def find_wrong_fold(bench: Bench) -> Iterator[Explanation]:
-    """Batch normalisations folded anew into the candidate's convolutions."""
-    if bench.b.model is None or bench.a.model is None or bench.fixed_point:
-        return
-    folds = [*_folds(bench.a)]
-    if not folds:
-        return
-    changes: list[tuple[int, int, Tensor]] = []
-    wrong: list[str] = []
-    taken: set[int] = set()
-    for output, op, weight, bias in folds:
-        place = _folded_at(bench, output, op, weight, taken)
-        if place is None:
-            continue
-        taken.add(place)
-        node = bench.b.model.graph.node[place]
-        held = bench.b.value(node.input[1])
-        shift = bench.b.value(node.input[2]) if len(node.input) > 2 else None
-        if held is None:
-            continue
-        if residual(weight, held) > FLOAT_FLOOR:
-            changes.append((place, 1, weight))
-            wrong.append(label(node))
-        if shift is not None and residual(bias, shift) > FLOAT_FLOOR:
-            changes.append((place, 2, bias))
-            wrong.append(label(node))
-    model = with_inputs(bench.b.model, changes)
-    short = [place for place in taken if len(model.graph.node[place].input) < 3]
-    for output, _, _, bias in folds:
-        for place in short:
-            if model.graph.node[place].output[0] == output:
-                model.graph.node[place].input.append(added_constant(model, bias))
-                wrong.append(label(model.graph.node[place]))
-    if not wrong:
-        return
-    made = bench.run(bench.b, bench.evidence.feeds_b or bench.evidence.feeds_a, model)
-    if made is None:
-        return
-    tried = trial("bn-fold-error", "folded anew", bench.start, bench.distance(bench.outputs_a, made), bench.floor)
-    yield from explained(
-        tried,
-        subjects=tuple(dict.fromkeys(wrong)),
-        facts=(("convolutions folded wrongly", float(len(set(wrong))), ""),),
-    )
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """A batch normalisation behind a linear operator, all in float64; the vectors have one number a channel."""
+
+    weight: Array
+    bias: Array
+    gain: Array
+    shift: Array
+    mean: Array
+    variance: Array
+    epsilon: float
+    axis: int
+    groups: int
+
+    def scaled(self, factor: Array, axis: int | None = None) -> Array:
+        """The weights times one factor a channel.
+
+        A grouped ConvTranspose holds its output channels as (input channels, output channels of one group, …):
+        each group of input channels has factors of its own.
+        """
+        at = self.axis if axis is None else axis
+        around = [1] * self.weight.ndim
+        if self.groups > 1 and axis is None and self.axis == 1 and self.weight.ndim > 2:
+            each = factor.reshape(self.groups, -1).repeat(self.weight.shape[0] // self.groups, 0)
+            return self.weight * each.reshape(*each.shape, *around[2:])
+        around[at] = -1
+        return self.weight * factor.reshape(around)
+
+    @property
+    def factor(self) -> Array:
+        """What the weights of each channel are multiplied with."""
+        return self.gain / np.sqrt(self.variance + self.epsilon)
 
 
-def _folds(side: Side) -> Iterator[tuple[str, str, Tensor, Tensor]]:
-    """(output, operator, weights, bias) of every convolution with its batch normalisation."""
-    model = side.whole_model
-    maker = {name: node for node in model.graph.node for name in node.output}
-    for node in model.graph.node:
-        if node.op_type != "BatchNormalization":
-            continue
-        conv = maker.get(node.input[0])
-        if conv is None or conv.op_type not in ("Conv", "ConvTranspose", "Gemm"):
-            continue
-        gamma, beta, mean, variance = (side.value(name) for name in node.input[1:5])
-        weight = side.value(conv.input[1])
-        bias = side.value(conv.input[2]) if len(conv.input) > 2 else np.zeros(1, np.float32)
-        if gamma is None or beta is None or mean is None or variance is None or weight is None or bias is None:
-            continue
-        factor = gamma.astype(np.float64) / np.sqrt(
-            variance.astype(np.float64) + float(attribute(node, "epsilon", 1e-5))
-        )
-        axis = 0 if conv.op_type == "Conv" else 1
-        if conv.op_type == "Gemm":
-            axis = 0 if attribute(conv, "transB", 0) else 1
-        around = [1] * weight.ndim
-        around[axis] = -1
-        if weight.shape[axis] != factor.size:
-            continue
-        folded = (weight * factor.reshape(around)).astype(np.float32)
-        yield node.output[0], conv.op_type, folded, ((bias - mean) * factor + beta).astype(np.float32)
+def read_norm(twin: Twin, place: int) -> tuple[int, Norm] | None:
+    """The place of the linear operator before a batch normalisation, with all that is folded; None otherwise."""
+    node = twin.node(place)
+    before = twin.maker.get(twin.through(node.input[0])) if node.op_type == "BatchNormalization" else None
+    if before is None or twin.node(before).op_type not in FOLDED:
+        return None
+    linear = twin.node(before)
+    held = [twin.constant(name) for name in (linear.input[1], *node.input[1:5])]
+    bias = twin.constant(linear.input[2]) if len(linear.input) > 2 else np.zeros(1, np.float32)
+    if bias is None or any(value is None for value in held):
+        return None
+    weight, gain, shift, mean, variance = (np.asarray(value, np.float64) for value in held)
+    axis, groups = _axis(linear), int(attribute(linear, "group", 1))
+    channels = weight.shape[axis] * (groups if linear.op_type == "ConvTranspose" else 1)
+    if channels != gain.size:
+        return None
+    vectors = (np.asarray(bias, np.float64), gain, shift, mean, variance)
+    return before, Norm(weight, *vectors, float(attribute(node, "epsilon", 1e-5)), axis, groups)
 
 
-def _folded_at(bench: Bench, output: str, op: str, weight: Tensor, taken: set[int]) -> int | None:
-    """The candidate's convolution that stands for it: by what it makes, else the nearest weights."""
-    model = bench.b.whole_model
-    fits = [
-        place
-        for place, node in enumerate(model.graph.node)
-        if node.op_type == op
-        and place not in taken
-        and (held := bench.b.value(node.input[1])) is not None
-        and held.shape == weight.shape
-    ]
-    named = [place for place in fits if output in model.graph.node[place].output]
-    if named:
-        return named[0]
+def _axis(linear: onnx.NodeProto) -> int:
+    """The axis of the weights along which the output channels lie."""
+    if linear.op_type == "Gemm":
+        return 0 if attribute(linear, "transB", 0) else 1
+    return {"Conv": 0, "ConvTranspose": 1}.get(linear.op_type, -1)
 
-    def gap(place: int) -> float:
-        held = bench.b.value(model.graph.node[place].input[1])
-        return math.inf if held is None else float(np.abs(held - weight).mean())
 
-    return min(fits, key=gap, default=None)
+def folds_rightly(a: Twin, place_a: int, b: Twin, place_b: int) -> int | None:
+    """The place of the reference's linear operator, where the candidate has it with the norm folded into it."""
+    found = read_norm(a, place_a)
+    node = b.node(place_b)
+    if found is None or a.node(found[0]).op_type != node.op_type:
+        return None
+    weight = b.constant(node.input[1])
+    bias = b.constant(node.input[2]) if len(node.input) > 2 else np.zeros(found[1].gain.size, np.float32)
+    norm = found[1]
+    if weight is None or bias is None:
+        return None
+    right = (norm.scaled(norm.factor), (norm.bias - norm.mean) * norm.factor + norm.shift)
+    return found[0] if max(residual(right[0], weight), residual(right[1], bias)) <= FLOAT_FLOOR else None
+
+
+def weights_of(norm: Norm) -> Mapping[str, Array]:
+    """Weights as they come of folding in every way."""
+    made = {
+        "rightly": norm.scaled(norm.factor),
+        "not at all": norm.weight,
+        "without the square root": norm.scaled(norm.gain / (norm.variance + norm.epsilon)),
+        "without the gain": norm.scaled(norm.factor / norm.gain),
+        "without the variance": norm.scaled(norm.gain),
+    }
+    for axis in range(min(norm.weight.ndim, 2)):
+        if axis != norm.axis and norm.weight.shape[axis] == norm.gain.size:
+            made[f"along axis {axis}"] = norm.scaled(norm.factor, axis)
+    for epsilon in (0.0, 1e-3, 1e-5, 1e-6, 1e-12):
+        made[f"with epsilon {epsilon:g}"] = norm.scaled(norm.gain / np.sqrt(norm.variance + epsilon))
+    return made
+
+
+def biases_of(norm: Norm) -> Mapping[str, Array]:
+    """Biases as they come of folding in every way."""
+    rooted, square = norm.factor, norm.gain / (norm.variance + norm.epsilon)
+    plain = norm.factor / norm.gain
+    right = (norm.bias - norm.mean) * rooted + norm.shift
+    return {
+        "rightly": right,
+        "without the square root": (norm.bias - norm.mean) * square + norm.shift,
+        "without the gain": (norm.bias - norm.mean) * plain + norm.shift,
+        "without the mean": norm.bias * rooted + norm.shift,
+        "without the shift": (norm.bias - norm.mean) * rooted,
+        "without the bias": norm.shift - norm.mean * rooted,
+        "with the bias unscaled": norm.bias - norm.mean * rooted + norm.shift,
+        "not at all": np.broadcast_to(norm.bias, right.shape),
+        "as zero": np.zeros_like(right),
+    }
+
+
+def ways(norm: Norm, weight: Tensor, bias: Tensor | None) -> Iterator[Fact]:
+    """How the candidate's weights and bias were folded, where it is one of the known ways."""
+    held = np.zeros(norm.gain.size, np.float32) if bias is None else bias
+    for what, made, value in (("weights", weights_of(norm), weight), ("bias", biases_of(norm), held)):
+        errors = {way: residual(one, value) for way, one in made.items()}
+        way = min(errors, key=lambda one: errors[one])
+        if errors[way] <= FLOAT_FLOOR:
+            yield (f"{what} folded {way}", errors[way], "of the range")

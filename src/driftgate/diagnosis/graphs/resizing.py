@@ -21,20 +21,17 @@ def vary_resize(side: Side, place: int, node: onnx.NodeProto) -> Iterator[Varian
     mode = attribute(node, "mode", "nearest")
     coordinate = attribute(node, "coordinate_transformation_mode", "half_pixel")
     near = attribute(node, "nearest_mode", "round_prefer_floor")
-    for other in COORDINATES:
-        for rounding in NEAREST if mode == "nearest" else (near,):
-            if (other, rounding) != (coordinate, near):
-                yield varied(
-                    side,
-                    "resize-coordinate-mode",
-                    f"{other} {rounding}" if mode == "nearest" else other,
-                    place,
-                    coordinate_transformation_mode=other,
-                    nearest_mode=rounding,
-                )
-    for other in ("nearest", "linear", "cubic"):
-        if other != mode:
-            yield varied(side, "resize-coordinate-mode", f"mode={other}", place, mode=other)
+    code = "resize-coordinate-mode"
+    for other in (one for one in COORDINATES if one != coordinate):
+        yield varied(side, code, other, place, coordinate_transformation_mode=other)
+    for other in (one for one in ("linear", "nearest", "cubic") if one != mode):
+        for how in (coordinate, *(one for one in COORDINATES[:3] if one != coordinate)):
+            changed = {"mode": other, "coordinate_transformation_mode": how}
+            yield varied(side, code, f"mode={other} {how}", place, **changed)
+    for rounding in (one for one in NEAREST if one != near and mode == "nearest"):
+        for other in COORDINATES:
+            changed = {"coordinate_transformation_mode": other, "nearest_mode": rounding}
+            yield varied(side, code, f"{other} {rounding}", place, **changed)
     for number in (2, 3):
         sizes = side.value(node.input[number]) if len(node.input) > number else None
         if sizes is not None and sizes.size <= 5 and len(set(sizes.tolist())) > 1:

@@ -44,10 +44,17 @@ def _softmaxes(side: Side, place: int, node: onnx.NodeProto, axis: int, *, whole
 def _softmax_by_hand(model: onnx.ModelProto, node: onnx.NodeProto, axis: int, name: str) -> list[onnx.NodeProto]:
     x = node.input[0]
     top, centred, raised, total = (f"{name}.{part}" for part in ("top", "centred", "raised", "total"))
+    result = [helper.make_node("Div", [raised, total], [node.output[0]])]
+    if node.op_type == "LogSoftmax":
+        logarithm = f"{name}.logarithm"
+        result = [
+            helper.make_node("Log", [total], [logarithm]),
+            helper.make_node("Sub", [centred, logarithm], [node.output[0]]),
+        ]
     return [
         helper.make_node("ReduceMax", [x], [top], axes=[axis], keepdims=1),
         helper.make_node("Sub", [x, top], [centred]),
         helper.make_node("Exp", [centred], [raised]),
         helper.make_node("ReduceSum", [raised], [total], axes=[axis], keepdims=1),
-        helper.make_node("Div", [raised, total], [node.output[0]]),
+        *result,
     ]

@@ -23,34 +23,34 @@ def vary_batch_norm(side: Side, place: int, node: onnx.NodeProto) -> Iterator[Va
 
 
 def with_batch_statistics(whole: onnx.ModelProto, place: int) -> onnx.ModelProto:
-    """A model of which one batch normalisation takes the statistics of the batch."""
+    """A model of which one batch normalisation of (samples, channels, …) takes the statistics of the batch."""
     model = copied(whole)
     node = whole.graph.node[place]
     name = f"driftgate.batch.{place}"
     epsilon = added_constant(model, np.array(attribute(node, "epsilon", 1e-5), np.float32))
-    x = node.input[0]
-    mean, centred, square, variance, safe, root, normal = (
-        f"{name}.{part}" for part in ("mean", "centred", "square", "variance", "safe", "root", "normal")
+    rows = added_constant(model, np.array([0, 0, -1], np.int64))
+    axes = added_constant(model, np.array([0, 2], np.int64)) if opset(model) >= 18 else [0, 2]
+    shape, flat, mean, centred, square, variance, safe, root, normal, back = (
+        f"{name}.{part}"
+        for part in ("shape", "flat", "mean", "centred", "square", "variance", "safe", "root", "normal", "back")
     )
-    axes = _reduce_axes(model, [0, 2, 3])
     nodes = [
-        _reduce(model, x, mean, axes),
-        helper.make_node("Sub", [x, mean], [centred]),
+        helper.make_node("Shape", [node.input[0]], [shape]),
+        helper.make_node("Reshape", [node.input[0], rows], [flat]),
+        _reduce(flat, mean, axes),
+        helper.make_node("Sub", [flat, mean], [centred]),
         helper.make_node("Mul", [centred, centred], [square]),
-        _reduce(model, square, variance, axes),
+        _reduce(square, variance, axes),
         helper.make_node("Add", [variance, epsilon], [safe]),
         helper.make_node("Sqrt", [safe], [root]),
         helper.make_node("Div", [centred, root], [normal]),
-        *scaled_by_channel(model, node, normal, name),
+        helper.make_node("Reshape", [normal, shape], [back]),
+        *scaled_by_channel(node, back, name),
     ]
     return replaced(model, place, nodes)
 
 
-def _reduce_axes(model: onnx.ModelProto, axes: list[int]) -> str | list[int]:
-    return added_constant(model, np.array(axes, np.int64)) if opset(model) >= 18 else axes
-
-
-def _reduce(model: onnx.ModelProto, source: str, target: str, axes: str | list[int]) -> onnx.NodeProto:
+def _reduce(source: str, target: str, axes: str | list[int]) -> onnx.NodeProto:
     if isinstance(axes, str):
         return helper.make_node("ReduceMean", [source, axes], [target], keepdims=1)
     return helper.make_node("ReduceMean", [source], [target], axes=axes, keepdims=1)
