@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from driftgate.domain.toolchain.build import CompileLog, ModelTensor, NodeKind, PerfEstimate
 from driftgate.domain.toolchain.common import InputContract, ToolVersions
@@ -14,9 +17,10 @@ from driftgate.errors import ArtifactError
 from driftgate.vendor.advice import parse_advice, parse_advice_csv, read_advice
 from driftgate.vendor.analyzer import parse_analysis
 from driftgate.vendor.compile_log import parse_compile_log, read_compile_log
-from driftgate.vendor.compile_yaml import parse_compile_yaml
+from driftgate.vendor.compile_yaml import KEYS, parse_compile_yaml
 from driftgate.vendor.model_info import parse_model_info, read_model_info
 from driftgate.vendor.node_info import parse_node_info, read_node_info
+from driftgate.vendor.nodetables import read_node_table
 from driftgate.vendor.outputs import find_outputs, find_targets, prefixes
 from driftgate.vendor.perf import parse_perf
 from driftgate.vendor.quant_info import parse_quant_info
@@ -31,6 +35,7 @@ from unit.test_vendor_samples import (
     NODE_COLUMNS,
     NODE_INFO,
     NODES,
+    ON_DISK,
     PERF,
     QUANT_INFO,
     REMOVABLE,
@@ -132,6 +137,14 @@ def test_a_table_that_is_not_known_does_not_run_into_the_one_before_it() -> None
     assert parse_node_info(logged([*bars(NODE_COLUMNS, NODES), *other])) == parse_node_info(
         logged(bars(NODE_COLUMNS, NODES))
     )
+
+
+def test_the_table_of_nodes_that_links_use_is_read_from_log_files_too(tmp_path: Path) -> None:
+    path = tmp_path / "hb_compile.log"
+    rows = [("Name", *NODES[0][1:]), *NODES]
+    path.write_text(logged(bars(NODE_COLUMNS, rows), ON_DISK), "utf-8")
+    table = read_node_table(path, "quantized")
+    assert ([node.node for node in table.nodes], table.unread) == ([row[0] for row in rows], 0)
 
 
 def test_a_failure_is_what_the_tool_calls_one() -> None:
@@ -307,16 +320,20 @@ def test_a_prefix_that_is_not_there_is_named(prefix: str | None, tmp_path: Path)
         find_outputs(empty, prefix)
 
 
-def test_several_targets_are_several_folders_and_all_problems_come_together(tmp_path: Path) -> None:
-    targets = {"J6M": folder(tmp_path / "m", "net.hbm"), "J6P": folder(tmp_path / "p", "net.hbm", "net.json")}
-    found = find_targets(targets)
+def test_several_targets_are_several_folders_or_prefixes(tmp_path: Path) -> None:
+    both, alone = folder(tmp_path / "m", "m.hbm", "e.hbm"), folder(tmp_path / "p", "net.hbm", "net.json")
+    found = find_targets({"J6M": (both, "m"), "J6E": (both, "e"), "J6P": (alone, None)})
     assert [(target, files.get("hbm")) for target, files in found.items()] == [
-        ("J6M", tmp_path / "m" / "net.hbm"),
-        ("J6P", tmp_path / "p" / "net.hbm"),
+        ("J6M", both / "m.hbm"),
+        ("J6E", both / "e.hbm"),
+        ("J6P", alone / "net.hbm"),
     ]
+
+
+def test_all_that_is_wrong_with_several_targets_comes_together(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError) as caught:
-        find_targets({"J6M": tmp_path / "absent", "J6P": folder(tmp_path / "e")})
-    assert len(caught.value.problems) == 2
+        find_targets({"J6M": (tmp_path / "absent", None), "J6P": (folder(tmp_path / "e"), None)})
+    assert [problem.code for problem in caught.value.problems] == ["compiled-no-folder", "compiled-none"]
 
 
 YAML = """
@@ -356,23 +373,21 @@ def loaded(text: str = YAML, **changes: dict[str, object]) -> dict[str, dict[str
 
 
 def test_the_yaml_is_the_input_contract() -> None:
-    settings = parse_compile_yaml(
-        loaded(input_parameters={"mean_value": "103.5 116.25 123.75;0", "scale_value": "0.0078125;1"})
-    )
-    data, state = settings.inputs
+    told = parse_compile_yaml(loaded())
+    data, state = told.inputs
     assert data == replace(CONTRACT, separate_batch=None, source="pyramid")
     assert (state.name, state.shape, state.type_rt, state.mean, state.scale) == (
         "state",
         (1, 8),
         "featuremap",
-        (0.0,),
-        (1.0,),
+        (),
+        (),
     )
-    assert (settings.march, settings.prefix, settings.removed_types) == ("nash-m", "net", ("Quantize", "Dequantize"))
-    assert (settings.calibration_folders, settings.calibration_type) == (("/cal/data", "/cal/state"), "kl")
-    assert (settings.input_no_padding, settings.output_no_padding) == (True, None)
-    assert (settings.quant_config, settings.has_inline_quant_config) == (None, True)
-    assert settings.unknown == ("extra_section", "compiler_parameters.turbo")
+    assert (told.march, told.prefix, told.removed_types) == ("nash-m", "net", ("Quantize", "Dequantize"))
+    assert (told.calibration_folders, told.calibration_type) == (("/cal/data", "/cal/state"), "kl")
+    assert (told.input_no_padding, told.output_no_padding) == (True, None)
+    assert (told.quant_config, told.has_inline_quant_config) == (None, True)
+    assert told.unknown == ("extra_section", "compiler_parameters.turbo")
 
 
 def test_an_empty_place_between_semicolons_is_an_input_without_a_value() -> None:
@@ -391,8 +406,8 @@ def test_one_input_needs_neither_name_nor_quotes() -> None:
 
 def test_without_calibration_data_nothing_is_calibrated() -> None:
     changes: dict[str, object] = {"cal_data_dir": None}
-    settings = parse_compile_yaml(loaded(calibration_parameters=changes))
-    assert (settings.calibration_folders, settings.calibration_type) == ((), "skip")
+    told = parse_compile_yaml(loaded(calibration_parameters=changes))
+    assert (told.calibration_folders, told.calibration_type) == ((), "skip")
 
 
 @pytest.mark.parametrize(
@@ -402,7 +417,7 @@ def test_without_calibration_data_nothing_is_calibrated() -> None:
         ("input_parameters", "input_shape", "1x3x64x96;eight", "input_shape is 1x3x64x96;eight"),
         ("input_parameters", "input_type_train", "rgb", "input_type_train has 1 entries for 2 inputs"),
         ("input_parameters", "mean_value", "1;a", "mean_value is 1;a"),
-        ("input_parameters", "std_value", "2;", "std_value has 1 entries for 2 inputs"),
+        ("input_parameters", "std_value", "2;2;2", "std_value has 3 entries for 2 inputs"),
         ("input_parameters", "std_value", "2;2", "scale_value | std_value"),
         ("input_parameters", "input_batch", "many", "input_batch is many"),
         ("input_parameters", "input_shape", {"a": 1}, "input_shape is"),
@@ -426,6 +441,27 @@ def test_all_that_is_wrong_in_the_yaml_comes_together() -> None:
     with pytest.raises(ArtifactError) as caught:
         parse_compile_yaml(loaded(input_parameters={"input_type_rt": "a;b", "input_shape": "x;y"}))
     assert len(caught.value.problems) >= 4
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from([*KEYS, "more"]),
+        st.dictionaries(
+            st.sampled_from(["march", "input_name", "input_shape", "mean_value", "cal_data_dir", "extra_params", "x"]),
+            st.recursive(
+                st.none() | st.booleans() | st.integers() | st.floats() | st.text("1x;, a", max_size=9),
+                lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+                max_leaves=4,
+            ),
+        )
+        | st.none()
+        | st.text(max_size=3),
+    )
+)
+def test_whatever_the_yaml_holds_it_is_read_or_said(value: dict[str, object]) -> None:
+    with contextlib.suppress(ArtifactError):
+        parse_compile_yaml(value)
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3, {}, {"a": 1}, {"input_parameters": 3}])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
 import pytest
@@ -28,7 +28,7 @@ INFO, WARNING = f"{STAMP}\x1b[92mINFO\x1b[0m ", f"{STAMP}\x1b[93mWARNING\x1b[0m 
 ON_DISK = f"{STAMP}file: some_part.py func: some_part line No: 12 "
 
 
-def bars(columns: tuple[str, ...], rows: list[tuple[str, ...]], border: bool = True) -> list[str]:
+def bars(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], border: bool = True) -> list[str]:
     widths = [max(len(row[k]) for row in [columns, *rows]) for k in range(len(columns))]
     edge = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     lines = [
@@ -38,10 +38,11 @@ def bars(columns: tuple[str, ...], rows: list[tuple[str, ...]], border: bool = T
     return [edge, lines[0], edge, *lines[1:], edge] if border else lines
 
 
-def ruled(columns: tuple[str, ...], rows: list[tuple[str, ...]], gap: str = " ") -> list[str]:
+def ruled(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], gap: str = " ") -> list[str]:
     widths = [max(len(row[k]) for row in [columns, *rows]) for k in range(len(columns))]
     lines = [
-        gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [columns, *rows]
+        gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [columns, *rows]
     ]
     return [lines[0], gap.join("-" * width for width in widths), *lines[1:]]
 
@@ -209,7 +210,7 @@ ANALYSIS = """{"hbm_key_indicators": [{"title": "FPS", "value": 812.5, "unit": "
   {"title": "CPU operators", "value": "2", "unit": "nodes"}, {"title": "Bottleneck", "value": "DDR", "unit": null}],
   "more": {}}"""
 ADVICE = '{"/stem/Conv": [{"problem": "slow", "cost": 3}], "general": "use nash"}'
-ADVICE_CSV = "op,problem\n/stem/Conv,slow\n/head/Out,\"small, odd\"\n"
+ADVICE_CSV = 'op,problem\n/stem/Conv,slow\n/head/Out,"small, odd"\n'
 
 DESCRIPTION = (
     '{"BUILDER_VERSION": "3.4.1", "HBDK_VERSION": "4.9.2", "HORIZON_NN_VERSION": "2.7.0", "MARCH": "nash-m",'
@@ -239,7 +240,8 @@ BOARD_PERF = (
     RUNTIME + "\n [Warning]: These operators have range limitations on input data: \n [Log, Mod]. \n"
     "[I][1][01-17][10:50:35:516][a.cpp:293][hrt_model_exec][HRT_MODEL_EXEC] "
     "Input[0] stride is dynamic, but you did not specify the stride, set as (6144,96,1,1)\n"
-    "Frame count: 200,  Thread Average: 1.5 ms,  thread max latency: 3.25 ms,  thread min latency: 1.25 ms,  FPS: 650.5\n"
+    "Frame count: 200,  Thread Average: 1.5 ms,  thread max latency: 3.25 ms,  "
+    "thread min latency: 1.25 ms,  FPS: 650.5\n"
     "\nRunning condition:\n  Thread number is: 2\n  Frame count   is: 200\n  Program run time: 310.5 ms\n"
     "Perf result:\n  Frame totally latency is: 300.25 ms\n  Average    latency    is: 1.501 ms\n"
     "  Frame      rate       is: 644.122 FPS\n"
@@ -257,11 +259,12 @@ INFERENCE = (
     f"{SOURCE}Dump path: ./d/model_infer_output_1__output_0.txt\n"
 )
 RUNTIME_QUERY = (
-    RUNTIME + "=== Model Name List ===\n['net']\n\n=== Input Names ===\nnet:\n  - in_y\n  - in_uv\n\n"
+    RUNTIME + "=== Model Name List ===\n['net']\n\n=== Input Counts ===\nnet: 2\n\n"
+    "=== Input Names ===\nnet:\n  - in_y\n  - in_uv\n\n"
     "=== Input Tensor Shapes ===\nnet:\n  in_uv -> shape: [1, 32, 48, 2]\n  in_y -> shape: [1, 64, 96, 1]\n\n"
     "=== Input Tensor Types ===\nnet:\n  in_uv -> dtype: U8\n  in_y -> dtype: U8\n\n"
     "=== Input Tensor Stride ===\nnet:\n  in_uv -> stride: [-1, -1, 2, 1]\n  in_y -> stride: [-1, -1, 1, 1]\n"
-    "\n===== OUTPUT =====\n\n=== Output Names ===\nnet:\n  - out\n\n"
+    "\n===== OUTPUT =====\n\n=== Output Counts ===\nnet: 1\n\n=== Output Names ===\nnet:\n  - out\n\n"
     "=== Output Tensor Types ===\nnet:\n  out -> dtype: S32\n\n"
     "=== Output Quantization Info ===\nnet:\n  out:\n    quanti_type: SCALE\n    quantize_axis: 1\n"
     "    scale_data: [0.5, 0.25]\n    zero_point_data: [0, 0]\n\n"
@@ -315,7 +318,17 @@ LAYERS = (
         bars(
             ("", "mod_name", "base_op_type", "analy_op_type", "shape", "quant_dtype", "qscale", "Cosine", "SQNR"),
             [
-                ("0", "stem", "nn.Conv2d", "qat.Conv2d", "torch.Size([1, 3, 8])", "qint8", "0.0078125", "0.999", "31.5"),
+                (
+                    "0",
+                    "stem",
+                    "nn.Conv2d",
+                    "qat.Conv2d",
+                    "torch.Size([1, 3, 8])",
+                    "qint8",
+                    "0.0078125",
+                    "0.999",
+                    "31.5",
+                ),
                 ("1", "", "torch.add", "torch.add", "", "torch.float32", "", "", "nan"),
                 ("2", "stem", "nn.Relu", "qat.Relu", "torch.Size([])", "qint16", "0.5", "1.0", "60"),
             ],
@@ -385,15 +398,19 @@ SAMPLES = {
 COUNTS = {"unread", "runs", "benign"}
 
 
-def is_part(part: object, whole: object) -> bool:
-    """Whether everything that `part` says is what `whole` says; it may say less."""
+def is_part(part: object, whole: object, *, gaps: bool = False) -> bool:
+    """Whether everything that `part` says is what `whole` says; it may say less: the first items of a tuple, with
+    `gaps` any of them in their order."""
     if part is None or part == whole or (part is False and whole is True):
         return True
     if isinstance(part, tuple) and isinstance(whole, tuple):
-        return len(part) <= len(whole) and all(map(is_part, part, whole))
+        if not gaps:
+            return len(part) <= len(whole) and all(map(is_part, part, whole))
+        left = iter(whole)
+        return all(any(is_part(item, other, gaps=True) for other in left) for item in part)
     if is_dataclass(part) and type(part) is type(whole):
         names = [field.name for field in fields(part) if field.name not in COUNTS]
-        return all(is_part(getattr(part, name), getattr(whole, name)) for name in names)
+        return all(is_part(getattr(part, name), getattr(whole, name), gaps=gaps) for name in names)
     return False
 
 

@@ -588,7 +588,7 @@ ENGLISH: dict[str, str] = {
     "compile-yaml-value": "{path}: {key} is {found}, wanted: {wanted}; correct it, or give the file that hb_compile accepted",
     "verifier-no-verdict": "{path} has no sentence with hb_verifier's verdict and no table of cosines: the run did not end, or the excerpt lacks it; its models: {models}; give the whole log, or run hb_verifier again",
     "verifier-nothing-compared": "{path}: hb_verifier compared nothing; check that the output names of both models agree and that the inputs are those that the models want",
-    "verifier-layout": "{path} has a table of hb_verifier with columns that are not known: {found}; wanted are {wanted}; give this file to driftgate's maintainers",
+    "verifier-layout": "{path} has a table of hb_verifier of a form that is not known: {found}; wanted are columns {wanted}; give this file to driftgate's maintainers",
     "verifier-contradiction": "{path} has both verdicts of hb_verifier within one run, passed and failed; give the log of one run",
     # --- reports
     "loss-segment": "{score}: segment {segment} ({reference} → {candidate}) costs {loss}",

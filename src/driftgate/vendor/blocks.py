@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from driftgate.domain.toolchain.build import ModelBlocks, ModelTensor, NodeKind
-from driftgate.domain.toolchain.common import InputContract, ToolVersions
+from driftgate.domain.toolchain.common import Entries, InputContract, ToolVersions
 from driftgate.vendor.cells import integer, shape
 from driftgate.vendor.contracts import BLOCK_KEYS, contract
 from driftgate.vendor.tables import Row, Table, bar_tables, column, rule_tables
@@ -33,6 +33,7 @@ LOOSE = (
 )
 MARCH = ("BPU march", "bpu march", "march")
 VERSIONS = {"builder": ("builder version",), "hbdk": ("hbdk version",), "hmct": ("hmct version", "horizon nn version")}
+INPUT_NAME = "input_name"
 MEMORY_END = " memory"
 LEAST_MEMORY = "min memory requirement"
 REMOVABLE = "removable node info"
@@ -54,7 +55,7 @@ def read_blocks(lines: Said) -> ModelBlocks:
         removable=_removable(lines),
         memory=tuple(
             (key, size)
-            for _, key, value in entries
+            for key, value in entries
             if (key.endswith(MEMORY_END) or key == LEAST_MEMORY) and (size := integer(value)) is not None
         ),
         unread=unread,
@@ -79,11 +80,12 @@ def _removable(lines: Said) -> tuple[NodeKind, ...]:
     return ()
 
 
-def _entries(lines: Said) -> tuple[tuple[tuple[str, str, str], ...], tuple[InputContract, ...]]:
-    """`key : value` below banners, and those of each input."""
-    entries: list[tuple[str, str, str]] = []
+def _entries(lines: Said) -> tuple[Entries, tuple[InputContract, ...]]:
+    """`key : value` below banners, and those of each input, whose name begins its block where the head is lost."""
+    entries: list[tuple[str, str]] = []
     inputs: dict[str, dict[str, str]] = {}
-    section, current = "", None
+    section: str | None = None
+    current: dict[str, str] | None = None
     for line in lines:
         if banner := _BANNER.match(line):
             section, current = banner[1], None
@@ -91,11 +93,13 @@ def _entries(lines: Said) -> tuple[tuple[tuple[str, str, str], ...], tuple[Input
             current = None if block["end"] else inputs.setdefault(block["name"], {})
         elif not (entry := _ENTRY.match(line)):
             continue
+        elif entry[1] == INPUT_NAME:
+            current = inputs.setdefault(entry[2].strip(), {})
         elif current is not None:
             if field := BLOCK_KEYS.get(entry[1]):
-                current[field] = entry[2].strip()
-        elif section or entry[1] in LOOSE or entry[1].endswith(MEMORY_END):
-            entries.append((section, entry[1], entry[2].strip()))
+                current.setdefault(field, entry[2].strip())
+        elif section is not None or entry[1] in LOOSE or entry[1].endswith(MEMORY_END):
+            entries.append((entry[1], entry[2].strip()))
     return tuple(entries), tuple(contract(name, told) for name, told in inputs.items())
 
 

@@ -143,6 +143,7 @@ def _calibration_data(lines: Said) -> tuple[CalibrationData, ...]:
             current = found.setdefault(start[1], {})
         for key, pattern in _CALIBRATION.items():
             if told := pattern.match(line):
+                current = {} if key in current else current  # of an input whose own line is lost
                 current[key] = told[1]
     return tuple(
         CalibrationData(name, told.get("first_file"), told.get("first_md5"), integer(told.get("count", "")))

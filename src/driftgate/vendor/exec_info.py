@@ -67,8 +67,8 @@ def _models(lines: Sequence[str]) -> Iterator[BoardModel]:
     current: Told | None = None
     for line in [*lines, "[model name]: -"]:
         head, model = _TENSOR.match(line), _MODEL.match(line)
-        if (head or model) and current:
-            tensors.append(_tensor(current))
+        if head or model:
+            tensors += _tensor(current)
             current = None
         if model:
             if name is not None or tensors or description:
@@ -78,19 +78,26 @@ def _models(lines: Sequence[str]) -> Iterator[BoardModel]:
             current = {"direction": head[1], "index": head[2]}
         elif told := _DESCRIPTION.match(line):
             description = told[1]
-        elif current is not None and (entry := _FIELD.match(line)):
-            current.setdefault(entry[1], entry[2].strip(" "))
+        elif entry := _FIELD.match(line):
+            if entry[1] == "name" and (current is None or "name" in current):
+                tensors += _tensor(current)
+                current = {}  # its head is lost
+            if current is not None:
+                current.setdefault(entry[1], entry[2].strip(" "))
 
 
-def _tensor(told: Told) -> BoardTensor:
+def _tensor(told: Told | None) -> tuple[BoardTensor, ...]:
+    """The tensor of these lines; none where they have neither its head nor its shape."""
+    if not told or not ("index" in told or "valid shape" in told):
+        return ()
     dtype = _TYPE.match(told.get("tensor type", ""))
     quantisation = told.get("quanti type")
     scales = _scales(told.get("scale data", ""))
     size = integer(told.get("aligned byte size", ""))
-    return BoardTensor(
+    tensor = BoardTensor(
         name=told.get("name") or None,
-        direction=told["direction"],
-        index=integer(told["index"]),
+        direction=told.get("direction"),
+        index=integer(told.get("index", "")),
         shape=shape(told["valid shape"]) if told.get("valid shape") else None,
         stride=shape(told["stride"]) if told.get("stride") else None,
         aligned_bytes=size if size is not None and size >= 0 else None,
@@ -100,6 +107,7 @@ def _tensor(told: Told) -> BoardTensor:
         zero_points=_zero_points(told["zero_point data"], len(scales)) if "zero_point data" in told else None,
         axis=integer(told.get("quantizeAxis", "")),
     )
+    return (tensor,)
 
 
 def _scales(text: str) -> tuple[float, ...]:

@@ -37,7 +37,7 @@ def read_node_table(path: Path, stage: str) -> VendorTable:
         raise ArtifactError(message("artifact-unreadable", path=str(path), reason=reason)) from error
     wanted = COSINES.get(stage, COSINES[""])
     known = {name for names in (NODE, TENSOR, *COSINES.values()) for name in names}
-    bars = tuple(bar_tables(text, known))
+    bars = tuple(bar_tables(text, known, least=2))
     comma = comma_table(text, known) if not bars else None
     tables = bars if comma is None else (comma,)
     for table in tables:

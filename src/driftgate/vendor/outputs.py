@@ -63,11 +63,11 @@ def find_outputs(folder: Path, prefix: str | None = None) -> CompiledFiles:
     )
 
 
-def find_targets(folders: Mapping[str, Path], prefix: str | None = None) -> Mapping[str, CompiledFiles]:
-    """The files of each target in its own folder; all that is wrong with them in one ArtifactError."""
+def find_targets(places: Mapping[str, tuple[Path, str | None]]) -> Mapping[str, CompiledFiles]:
+    """The files of each target by its folder and prefix; all that is wrong with them in one ArtifactError."""
     found: dict[str, CompiledFiles] = {}
     problems: list[Message] = []
-    for target, folder in folders.items():
+    for target, (folder, prefix) in places.items():
         try:
             found[target] = find_outputs(folder, prefix)
         except ArtifactError as error:

@@ -6,7 +6,8 @@ Both give an axis of 0 for tensors that are not quantised or have one scale: the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +20,17 @@ from driftgate.vendor.runtime import has_board_monitor, load_milliseconds, runti
 
 TOOL, INFER_TOOL = "hbm_runtime", "hbm_infer get_input_info"
 _HEAD = re.compile(r"^=== (.+?) ===$")
+#: What lines of each section may hold, so that one whose head is lost is not taken for the one before it.
+HOLDS = {
+    "Names": ("index",),
+    "Tensor Shapes": ("shape",),
+    "Tensor Types": ("dtype",),
+    "Tensor Stride": ("stride",),
+    "Quantization Info": ("quanti_type", "quantize_axis", "scale_data", "zero_point_data"),
+    "Counts": ("count",),
+}
 _SECTION = re.compile(r"^(Input|Output) (Names|Tensor Shapes|Tensor Types|Quantization Info|Tensor Stride|Counts)$")
+_COUNT = re.compile(r"^(\S.*?): (\d{1,9})$")
 _MODEL = re.compile(r"^(\S.*?):$")
 _NAME = re.compile(r"^  - (.+)$")
 _VALUE = re.compile(r"^  (\S.*?) -> (shape|dtype|stride): (.+)$")
@@ -41,12 +52,14 @@ def read_runtime_query(path: Path) -> BoardModels:
 def parse_runtime_query(text: str, *, name: str = "-") -> BoardModels:
     """The same from text: tensors in the model's order where the names were listed, else as printed."""
     lines = whole_lines(text)
-    told = _told(lines)
+    told, counts = _told(lines)
     if not told:
         raise another_file(text, name, tool=TOOL, wanted=("=== Input Names ===", "=== Output Tensor Shapes ==="))
     descriptions = {found[1]: found[2] for line in lines if (found := _DESCRIPTION.match(line))}
     names = dict.fromkeys(model for model, _, _ in told)
-    models = tuple(described_model(model, tuple(_tensors(told, model)), descriptions.get(model, "")) for model in names)
+    models = tuple(
+        described_model(model, tuple(_tensors(told, counts, model)), descriptions.get(model, "")) for model in names
+    )
     return BoardModels(
         versions=runtime_versions(lines),
         models=models,
@@ -58,34 +71,44 @@ def parse_runtime_query(text: str, *, name: str = "-") -> BoardModels:
     )
 
 
-def _told(lines: Sequence[str]) -> Mapping[Key, Told]:
-    """What is said of each tensor, in the order in which tensors are first named."""
+def _told(lines: Sequence[str]) -> tuple[Mapping[Key, Told], Mapping[tuple[str, str], int]]:
+    """What is said of each tensor, in the order in which tensors are first named; and how many a model has."""
     found: dict[Key, Told] = {}
+    counts: dict[tuple[str, str], int] = {}
     direction, model, tensor = "", "", ""
+    holds: tuple[str, ...] = ()
     for line in lines:
         if head := _HEAD.match(line):
             section = _SECTION.match(head[1])
             direction, model, tensor = section[1].lower() if section else "", "", ""
+            holds = HOLDS[section[2]] if section else ()
         elif not direction:
             continue
+        elif (count := _COUNT.match(line)) and "count" in holds:
+            counts[count[1], direction] = int(count[2])
         elif named := _MODEL.match(line):
             model, tensor = named[1], ""
         elif not model:
             continue
-        elif listed := _NAME.match(line):
+        elif (listed := _NAME.match(line)) and "index" in holds:
             key = (model, direction, listed[1])
             found.setdefault(key, {})["index"] = str(sum(k[:2] == key[:2] for k in found) - (key in found))
-        elif value := _VALUE.match(line):
+        elif (value := _VALUE.match(line)) and value[2] in holds:
             found.setdefault((model, direction, value[1]), {})[value[2]] = value[3]
         elif owner := _TENSOR.match(line):
             tensor = owner[1]
-        elif tensor and (entry := _QUANTISATION.match(line)):
+        elif tensor and (entry := _QUANTISATION.match(line)) and entry[1] in holds:
             found.setdefault((model, direction, tensor), {})[entry[1]] = entry[2]
-    return found
+    return found, counts
 
 
-def _tensors(told: Mapping[Key, Told], model: str) -> list[BoardTensor]:
-    return [_tensor(name, direction, entries) for (owner, direction, name), entries in told.items() if owner == model]
+def _tensors(told: Mapping[Key, Told], counts: Mapping[tuple[str, str], int], model: str) -> Iterator[BoardTensor]:
+    """The tensors of a model. A place in the list of names counts only if the list is as long as the tool says."""
+    for (owner, direction, name), entries in told.items():
+        if owner == model:
+            listed = sum("index" in other for key, other in told.items() if key[:2] == (owner, direction))
+            tensor = _tensor(name, direction, entries)
+            yield tensor if counts.get((owner, direction)) == listed else replace(tensor, index=None)
 
 
 def _tensor(name: str, direction: str, told: Told) -> BoardTensor:

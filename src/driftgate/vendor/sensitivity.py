@@ -14,10 +14,12 @@ from driftgate.vendor.tables import Row, Table, bar_tables, column, rule_tables
 
 TOOL = "hmct-debugger"
 _TITLE = re.compile(r"^\s*={3,}\s*(?:(node|weight|activation)s? sensitivity|sensitivity of (\w+?)s?)\s*={3,}$", re.I)
-#: Kind → names of its column of nodes.
+#: Names of the column of nodes.
 NODE = ("node", "weight", "activation", "name", "node name")
 #: Numbers that say how sensitive a node is; other columns are kept as told.
 METRICS = ("cosine-similarity", "mse", "mre", "sqnr", "chebyshev")
+#: Say what a table is about where they are the head of its first column.
+KINDS = ("weight", "activation")
 #: The tool's own file names, where no title is left in an excerpt.
 FILES = {
     "sensitivity_of_weight": "weight",
@@ -28,23 +30,23 @@ FILES = {
 
 def read_sensitivity(path: Path) -> tuple[Sensitivity, ...]:
     """Every table of a file; ArtifactError where there is none."""
-    return parse_sensitivity(read_text(path), kind=FILES.get(path.stem, "node"), name=str(path))
+    return parse_sensitivity(read_text(path), kind=FILES.get(path.stem), name=str(path))
 
 
-def parse_sensitivity(text: str, *, kind: str = "node", name: str = "-") -> tuple[Sensitivity, ...]:
-    """The same from text; `kind` is that of a table without a title."""
+def parse_sensitivity(text: str, *, kind: str | None = None, name: str = "-") -> tuple[Sensitivity, ...]:
+    """The same from text; `kind` is that of a table without a title. A title is for the first table below it."""
     found = tuple(
         read
         for kind_of, part in _parts(whole_lines(text), kind)
-        for table in (*rule_tables(part, (*NODE, *METRICS), least=2), *_bars(part))
-        if (read := _sensitivity(table, kind_of)) is not None
+        for at, table in enumerate((*rule_tables(part, (*NODE, *METRICS), least=2), *_bars(part)))
+        if (read := _sensitivity(table, kind_of if at == 0 else kind)) is not None
     )
     if not found:
         raise another_file(text, name, tool=TOOL, wanted=("node", METRICS[0]))
     return found
 
 
-def _parts(lines: Sequence[str], kind: str) -> Iterator[tuple[str, Sequence[str]]]:
+def _parts(lines: Sequence[str], kind: str | None) -> Iterator[tuple[str | None, Sequence[str]]]:
     """The lines below each title with the kind that it names."""
     start = 0
     for at, line in enumerate(lines):
@@ -58,14 +60,15 @@ def _bars(lines: Sequence[str]) -> tuple[Table, ...]:
     return tuple(bar_tables("\n".join((*lines, "")), (*NODE, *METRICS), least=2))
 
 
-def _sensitivity(table: Table, kind: str) -> Sensitivity | None:
+def _sensitivity(table: Table, kind: str | None) -> Sensitivity | None:
     node = column(table, NODE)
     metrics = [name for metric in METRICS if (name := column(table, (metric,)))]
     if node is None or not metrics or not (table.rows or table.odd):
         return None
     nodes = [_node(row, node, metrics) for row in table.rows]
     good = tuple(entry for entry in nodes if entry is not None)
-    return Sensitivity(kind, good, table.odd + len(nodes) - len(good))
+    told = node.lower() if node.lower() in KINDS else kind
+    return Sensitivity(told, good, table.odd + len(nodes) - len(good))
 
 
 def _node(row: Row, node: str, metrics: Sequence[str]) -> NodeSensitivity | None:

@@ -99,6 +99,7 @@ def rule_tables(lines: Sequence[str], known: Iterable[str], least: int = 1) -> I
             continue
         rows: list[Row] = []
         odd = skipped = 0
+        rule = lines[at - 1]
         while at < len(lines) and lines[at].strip() and not (_RULE.match(lines[at]) or _BANNER.match(lines[at])):
             cells = _aligned(lines[at], spans, len(columns))
             if cells:
@@ -107,6 +108,8 @@ def rule_tables(lines: Sequence[str], known: Iterable[str], least: int = 1) -> I
             else:
                 skipped += 1
             at += 1
+        if rows and not skipped and at < len(lines) and _RULE.match(lines[at]) and lines[at] != rule:
+            rows.pop()  # the header of the next table
         yield Table(columns, tuple(rows), odd)
 
 

@@ -34,7 +34,7 @@ _MISMATCHED = re.compile(r"^(\d{1,18})\s*/\s*(\d{1,18})(?:\s*\(.*\))?$")
 NODE = ("NodeName", "Node Name")
 TENSOR = ("TensorName", "Tensor Name")
 COSINE = ("CosineSimilarity", "Cosine Similarity")
-OUTPUT = ("output name", "output", "name", "output tensor")
+OUTPUT = ("output name", "output", "name", "output tensor", "tensor name")
 EQUAL = ("ret", "consistency", "consistent", "result")
 MISMATCHED = ("mismatched", "mismatched elements", "number of inconsistent elements", "inconsistent elements")
 ABSOLUTE = ("max_abs_diff", "max abs error", "max absolute error", "max absolute difference")
@@ -68,14 +68,14 @@ def parse_verifier(text: str, *, name: str = "-") -> CosineReport | ConsistencyR
         if all(row.cosine is None for row in rows):
             raise ArtifactError(message("verifier-nothing-compared", path=name))
         return CosineReport(versions, models, rows, skipped, cosines.odd, cosines.closed, runs)
+    if not (passed or failed or version or any(_START.match(line) for line in said)):
+        raise another_file(text, name, tool=TOOL, wanted=("| NodeName | TensorName |", "consistency comparison was"))
     table = _consistency_table(text, lines, name)
     if not (passed or failed):
-        if not (models or version or table or any(_START.match(line) for line in said)):
-            raise another_file(
-                text, name, tool=TOOL, wanted=("| NodeName | TensorName |", "consistency comparison was")
-            )
         raise ArtifactError(message("verifier-no-verdict", path=name, models=models or ("-",)))
     consistency, unread = _consistencies(table) if table else ((), 0)
+    if table and table.rows and not consistency:
+        raise _unknown_layout(name, tuple(f"{key}: {value}" for key, value in table.rows[0].items()))
     if consistency and all(row.total == 0 for row in consistency):
         raise ArtifactError(message("verifier-nothing-compared", path=name))
     on_board = any(_BOARD.match(line) for line in said)
@@ -102,9 +102,13 @@ def _consistency_table(text: str, lines: Sequence[str], name: str) -> Table | No
         return fits[-1]
     odd = next((line.strip() for line in lines if line.lstrip().startswith("|")), None)
     if odd is not None and _cosine_table(text) is None:
-        found = tuple(part.strip() for part in odd.strip("|").split("|"))
-        raise ArtifactError(message("verifier-layout", path=name, found=found, wanted=(OUTPUT[0], EQUAL[0])))
+        raise _unknown_layout(name, tuple(part.strip() for part in odd.strip("|").split("|")))
     return None
+
+
+def _unknown_layout(name: str, found: tuple[str, ...]) -> ArtifactError:
+    wanted = (OUTPUT[0], f"{EQUAL[0]}: True | False")
+    return ArtifactError(message("verifier-layout", path=name, found=found, wanted=wanted))
 
 
 def _consistencies(table: Table) -> tuple[tuple[ConsistencyRow, ...], int]:

@@ -13,7 +13,7 @@ class BoardTensor:
     where it is dynamic or not told. `quantisation`: NONE or SCALE. Six digits of a scale are printed."""
 
     name: str | None
-    direction: str  # input | output
+    direction: str | None  # input | output
     index: int | None = None
     shape: Shape | None = None
     stride: Shape | None = None

@@ -83,7 +83,7 @@ class ModelTensor:
     """A row of the table of inputs and outputs; the words for `dtype` are the tool's: UINT8, FLOAT32."""
 
     name: str
-    direction: str  # input | output
+    direction: str | None  # input | output
     shape: Shape
     dtype: str
 
@@ -128,10 +128,10 @@ class BuildStep:
 
 @dataclass(frozen=True, slots=True)
 class ModelBlocks:
-    """The blocks that hb_compile prints at its end and hb_model_info as all it says. `entries`: (section, key,
-    value) as told; memory in bytes."""
+    """The blocks that hb_compile prints at its end and hb_model_info as all it says. `entries`: (key, value)
+    as told; memory in bytes."""
 
-    entries: tuple[tuple[str, str, str], ...] = ()
+    entries: Entries = ()
     inputs: tuple[InputContract, ...] = ()
     tensors: tuple[ModelTensor, ...] = ()
     removable: tuple[NodeKind, ...] = ()
@@ -140,7 +140,7 @@ class ModelBlocks:
 
     def entry(self, *keys: str) -> str | None:
         """The value of the first of these keys that is told."""
-        told = {key: value for _, key, value in reversed(self.entries)}
+        told = dict(reversed(self.entries))
         return next((told[key] for key in keys if key in told), None)
 
 

@@ -20,7 +20,7 @@ class NodeSensitivity:
 class Sensitivity:
     """A table of hmct-debugger; the most sensitive node comes first. `kind`: node, weight or activation."""
 
-    kind: str
+    kind: str | None
     nodes: tuple[NodeSensitivity, ...]
     unread: int = 0
 
