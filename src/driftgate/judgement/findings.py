@@ -25,6 +25,9 @@ def ranked(link: str, found: Sequence[Explanation]) -> tuple[Finding, ...]:
             -round(one.share, 1),
         ),
     )
+    if order and order[0].confirmed and CODES[order[0].code].verdict is Verdict.PASS:
+        # What is explained as harmless is not suspected of a fault beside it.
+        order = [one for one in order if one.confirmed or CODES[one.code].verdict is Verdict.PASS]
     findings: dict[str, Finding] = {}
     for one in order:
         evidence = tuple((name, float(value), unit) for name, value, unit in one.evidence)

@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.surgery import label, with_constants, with_inputs
-from driftgate.diagnosis.trials import explained, trial
+from driftgate.diagnosis.trials import explained, fact, trial
 from driftgate.diagnosis.weights import WEIGHTED, paired_weights
 from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
+
+LEAST_WEIGHTS, LEAST_PAIRS = 16, 3
+ANOTHER = 0.3  # rounding to half or to 8 bits stays far below this share
+MOST = 0.6  # of the layers must be others
 
 
 def changed_constants(bench: Bench) -> dict[str, tuple[Tensor, Tensor]]:
@@ -57,6 +61,30 @@ def find_other_constants(bench: Bench) -> Iterator[Explanation]:
     tried = trial(code, "constants of the reference", bench.start, bench.distance(bench.outputs_a, made), bench.floor)
     nodes = tuple(label(bench.b.whole_model.graph.node[place]) for _, place, _, _ in weights)
     yield from explained(tried, subjects=(*changed, *nodes)[:12], facts=facts)
+
+
+def find_other_checkpoint(bench: Bench) -> Iterator[Explanation]:
+    """Graphs that cannot be put into each other: most of the weights that they share by kind and shape are others.
+
+    Read off, not tested: suspected only.
+    """
+    if bench.fixed_point:
+        return
+    pairs = [(a, b) for _, _, a, b in paired_weights(bench) if a.size >= LEAST_WEIGHTS]
+    others = [away for a, b in pairs if (away := _away(a, b)) > ANOTHER]
+    if len(pairs) >= LEAST_PAIRS and len(others) >= MOST * len(pairs):
+        facts = (
+            ("layers with other weights", float(len(others)), f"of {len(pairs)}"),
+            ("typical difference", float(np.median(others)), "of the weights"),
+        )
+        yield from fact("weights-mismatch", *facts, confirmed=False, share=0.5)
+
+
+def _away(a: Tensor, b: Tensor) -> float:
+    """The length of the difference against that of the reference's weights."""
+    x, y = np.asarray(a, np.float64).reshape(-1), np.asarray(b, np.float64).reshape(-1)
+    length = float(np.linalg.norm(x))
+    return float(np.linalg.norm(x - y)) / length if length else float(bool(y.any()))
 
 
 def _constants_code(

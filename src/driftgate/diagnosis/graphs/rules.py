@@ -8,7 +8,7 @@ from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.graphs.batches import find_batch, find_batch_shape
 from driftgate.diagnosis.graphs.computed_constants import find_computed_constants, find_one_shape_only
 from driftgate.diagnosis.graphs.nodes import find_variant
-from driftgate.diagnosis.graphs.other_constants import find_other_constants
+from driftgate.diagnosis.graphs.other_constants import find_other_checkpoint, find_other_constants
 from driftgate.diagnosis.graphs.regions import find_wrong_region
 from driftgate.diagnosis.graphs.rewrites import find_rewrites, read_parting
 from driftgate.diagnosis.graphs.training import find_training
@@ -85,6 +85,7 @@ RULES = (
         _can_vary,
         find_variant,
     ),
+    Rule(("weights-mismatch",), 3, _two_models, find_other_checkpoint),
     Rule(("trace-constant-baked",), 3, lambda bench: bool(bench.pairs), find_one_shape_only),
     Rule(("graph-fusion-error", "norm-fusion-error", "bn-fold-error"), 3, _part, find_wrong_region),
 )

@@ -16,6 +16,7 @@ from driftgate.domain.investigations import Explanation
 
 Array = NDArray[np.float64]
 
+LEAST_NUMBERS = 4  # fewer may be met by chance
 _CHOSEN = "sigmoid of some"  # channels that are chosen by what they give: no proof where noise is left
 
 
@@ -35,7 +36,7 @@ def find_missing_activation(bench: Bench) -> Iterator[Explanation]:
     for name, a, b in bench.pairs:
         if a.shape != b.shape or b.dtype.kind != "f" or not np.isfinite(b).all() or not np.isfinite(a).all():
             continue
-        if residual(a, b) <= READ_FLOOR:
+        if residual(a, b) <= READ_FLOOR or a.size < LEAST_NUMBERS:
             continue
         x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
         before = residual(a, b)
