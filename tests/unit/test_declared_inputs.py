@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,7 +140,8 @@ def test_runtime_tensors_that_are_missing_or_odd_are_said() -> None:
 def test_raw_samples_are_made_of_nv12_recordings(tmp_path: Path) -> None:
     declared = Declaration(Type.RGB, Type.NV12, Layout.NCHW, MEAN, SCALE)
     planes = [runtime_of("image", floats(picture(seed=seed), declared), declared) for seed in range(3)]
-    np.savez(tmp_path / "nv12.npz", **{name: np.concatenate([p[name] for p in planes]) for name in planes[0]})
+    together: dict[str, Any] = {name: np.concatenate([p[name] for p in planes]) for name in planes[0]}
+    np.savez(tmp_path / "nv12.npz", **together)
     declaration = {"train": "rgb", "rt": "nv12", "mean": list(MEAN), "scale": list(SCALE)}
     settings = SampleSettings.model_validate({"runtime": "nv12.npz", "declared": {"image": declaration}})
     data = settings.data(tmp_path)

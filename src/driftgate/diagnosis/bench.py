@@ -75,6 +75,15 @@ class Side:
             raise LookupError
         return self.parts.model
 
+    def maker(self, name: str) -> onnx.NodeProto | None:
+        """The node that makes a tensor."""
+        return self._makers.get(name)
+
+    @cached_property
+    def _makers(self) -> dict[str, onnx.NodeProto]:
+        nodes = () if self.model is None else self.model.graph.node
+        return {name: node for node in nodes for name in node.output if name}
+
     @property
     def runs(self) -> bool:
         """Whether it can be loaded."""

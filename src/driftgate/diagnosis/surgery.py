@@ -15,6 +15,7 @@ from driftgate.localisation.onnx_graph import outer_references
 
 Tensor = NDArray[Any]
 OURS = "driftgate."
+TINY = 1e-12  # the smallest step
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -166,7 +167,8 @@ def _added(model: onnx.ModelProto, value: Tensor) -> str:
 class Quantised:
     """A tensor that a QuantizeLinear and its DequantizeLinear round; places are indices of nodes.
 
-    `source` is the number before, `tensor` the name after, `scale` and `zero` the names of their constants.
+    `source` is the name before, `tensor` the name after; a number is `step` times an integer from `low` to `high`,
+    stored as `dtype`.
     """
 
     source: str
@@ -176,6 +178,7 @@ class Quantised:
     step: float
     low: int
     high: int
+    dtype: str = "uint8"
 
     @property
     def threshold(self) -> float:
@@ -218,6 +221,7 @@ def _quantised(model: onnx.ModelProto, value: Callable[[str], Tensor | None]) ->
             step=float(scale.reshape(-1)[0]),
             low=int(limits.min) - offset,
             high=int(limits.max) - offset,
+            dtype=zero.dtype.name,
         )
 
 
@@ -230,10 +234,36 @@ def rescaled(model: onnx.ModelProto, changes: Mapping[Quantised, float]) -> onnx
     return with_inputs(model, found)
 
 
+def reranged(model: onnx.ModelProto, ranges: Mapping[Quantised, tuple[float, float]]) -> onnx.ModelProto:
+    """Rounded tensors with steps for these lowest and highest numbers, and with the zero point for them.
+
+    A range in the middle of its integers stays there, and one that begins at zero behind a node does: a Relu's.
+    """
+    found, fed = [], {entry.name for entry in model.graph.input}
+    for tensor, (low, high) in ranges.items():
+        low, high = min(low, 0.0), max(high, 0.0)
+        step = max(high / tensor.high if tensor.high > 0 else 0.0, low / tensor.low if tensor.low < 0 else 0.0, TINY)
+        begins = tensor.low == 0 and (tensor.source not in fed or len(model.graph.node[tensor.quantise].input) < 3)
+        if abs(tensor.low + tensor.high) > 1 and not begins:
+            limits = np.iinfo(tensor.dtype)
+            step = max((high - low) / (tensor.high - tensor.low), TINY)
+            zero = np.clip(np.rint(limits.min - low / step), limits.min, limits.max).astype(tensor.dtype)
+            found += [(place, 2, zero) for place in (tensor.quantise, tensor.dequantise)]
+        found += [(place, 1, np.array(step, np.float32)) for place in (tensor.quantise, tensor.dequantise)]
+    return with_inputs(model, found)
+
+
 def unrounded(model: onnx.ModelProto, tensors: Iterable[Quantised]) -> onnx.ModelProto:
-    """Tensors that are not rounded any more."""
+    """Tensors that are not rounded any more.
+
+    A range that begins at zero stays as a Clip: quantisers leave out a Relu or a Clip that it stands for.
+    """
     copy = copied(model)
     for tensor in tensors:
         node = copy.graph.node[tensor.dequantise]
-        node.CopyFrom(helper.make_node("Identity", [tensor.source], [tensor.tensor], name=node.name))
+        made, inputs = "Identity", [tensor.source]
+        if tensor.low == 0:
+            limits = (np.array(limit * tensor.step, np.float32) for limit in (tensor.low, tensor.high))
+            made, inputs = "Clip", [tensor.source, *(_added(copy, limit) for limit in limits)]
+        node.CopyFrom(helper.make_node(made, inputs, [tensor.tensor], name=node.name))
     return copy

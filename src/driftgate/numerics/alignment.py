@@ -13,6 +13,7 @@ from driftgate.domain.tensors import Quantization
 Tensor = NDArray[Any]
 
 CHANNELS_LEAST, CHANNELS_MOST = 2, 1024
+PICTURE_RANK = 4
 
 
 def dequantised(tensor: Tensor, quantization: Quantization) -> Tensor:
@@ -41,10 +42,13 @@ def channel_axis(shape: Sequence[int], quantised: int | None = None) -> int | No
     """The axis along which an output is looked at piece by piece.
 
     The quantisation axis where there is one, else the first axis after the batch axis whose length is
-    2 … 1024 (NCHW: the channels; logits: the classes); None where there is no such axis.
+    2 … 1024 (NCHW: the channels; logits: the classes); None where there is no such axis, and for pictures of
+    one channel (N, 1, H, W): their rows are no channels.
     """
     if quantised is not None and quantised < len(shape):
         return quantised
+    if len(shape) == PICTURE_RANK and shape[1] == 1 < min(shape[2:]):
+        return None
     for axis in range(1, len(shape)):
         if CHANNELS_LEAST <= shape[axis] <= CHANNELS_MOST:
             return axis

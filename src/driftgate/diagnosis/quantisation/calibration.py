@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.evidence_rules import implausible_feeds
-from driftgate.diagnosis.quantisation.quantisers import can_change, fitted, magnitudes
+from driftgate.diagnosis.quantisation.quantisers import can_change, fitted, magnitudes, range_of
 from driftgate.diagnosis.quantisation.spreads import SPREAD_UNIT, mended
 from driftgate.diagnosis.trials import Fact, explained, fact
 from driftgate.domain.investigations import Explanation
@@ -21,6 +21,7 @@ Tensor = NDArray[Any]
 #: factor of three; downwards darkness explains much, so that only a change of units does.
 LARGER, SMALLER = 3.0, 1 / 30
 NEARLY_ALL = 0.9
+CENTRED = 0.05  # share of such values from which on it is
 NEGATIVE = -0.25  # of that size: a tensor that goes further below zero is centred
 
 
@@ -38,19 +39,30 @@ def find_calibration_feeds(bench: Bench) -> Iterator[Explanation]:
 
 
 def other_feeds(bench: Bench) -> dict[str, float]:
-    """Inputs whose calibration is not what is fed in operation: how many times larger it is, by name."""
+    """Inputs whose calibration is not what is fed in operation: how many times larger it is, by name.
+
+    Without calibration data, only those whose range has no room for what is fed below zero.
+    """
     e = bench.evidence
+    fed = e.feeds_b or e.feeds_a
     found = {}
     for name, calib in e.calib.items():
-        fed = (e.feeds_b or e.feeds_a).get(name)
-        if fed is None or calib.dtype.kind not in "fiu" or not calib.size or not fed.size:
+        value = fed.get(name)
+        if value is None or calib.dtype.kind not in "fiu" or not calib.size or not value.size:
             continue
-        size_c, size_f = (float(np.quantile(magnitudes(value), NEARLY_ALL)) for value in (calib, fed))
+        size_c, size_f = (float(np.quantile(magnitudes(v), NEARLY_ALL)) for v in (calib, value))
         if not size_c or not size_f:
             continue
         factor = size_c / size_f
-        if not SMALLER < factor < LARGER or _is_shifted(calib, fed, size_c, size_f):
+        if not SMALLER < factor < LARGER or _is_shifted(calib, value, size_c, size_f):
             found[name] = factor
+    for tensor in bench.b.quantised:
+        value = fed.get(tensor.source)
+        if tensor.source in e.calib or tensor.low < 0 or value is None or not value.size:
+            continue
+        size = float(np.quantile(magnitudes(value), NEARLY_ALL))
+        if size and float((value < NEGATIVE * size).mean()) > CENTRED:
+            found[tensor.source] = range_of(tensor).threshold / size
     return found
 
 

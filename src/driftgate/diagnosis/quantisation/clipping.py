@@ -9,13 +9,14 @@ import numpy as np
 from driftgate.diagnosis.bench import INTEGER_FLOOR, Bench
 from driftgate.diagnosis.evidence_rules import implausible_feeds
 from driftgate.diagnosis.quantisation.parameters import contradicted
-from driftgate.diagnosis.quantisation.quantisers import Range, can_change, known_name, known_ranges, refitted
+from driftgate.diagnosis.quantisation.quantisers import Range, can_change, fitted, known_name, known_ranges, refitted
 from driftgate.diagnosis.quantisation.spreads import ORDINARY, SPREAD_UNIT, mended
 from driftgate.diagnosis.residuals import spread, widest
 from driftgate.diagnosis.surgery import Quantised
 from driftgate.diagnosis.trials import explained, trial
-from driftgate.domain.investigations import Explanation, Trial
+from driftgate.domain.investigations import Explanation, Trial, TrialResult
 
+CALIBRATION = "calibration-not-representative"
 CLIPPED = 0.01  # share of values that a calibrated range may cut off
 
 LEAST_KEPT = 16  # numbers that are not cut off
@@ -43,12 +44,16 @@ def find_clipping(bench: Bench) -> Iterator[Explanation]:
 
 
 def _widened(bench: Bench, code: str, cut: Mapping[str, float]) -> Trial:
-    """The candidate with ranges that hold every real value; those that hold them already stay."""
+    """The candidate with ranges that hold every real value; where that is not enough, with all as calibration on the
+    real values would have set them."""
 
     def wider(tensor: Quantised, step: float) -> float | None:
         return step if cut.get(known_name(bench, tensor)) and step > tensor.step else None
 
-    return mended(bench, code, "ranges of the real values", refitted(bench, wider))
+    tried = mended(bench, code, "ranges of the real values", refitted(bench, wider))
+    if tried.result is TrialResult.CONFIRMED or code != CALIBRATION:
+        return tried
+    return mended(bench, code, "all ranges from the real values", fitted(bench))
 
 
 def _clipped_outputs(bench: Bench, code: str, ranges: Mapping[str, Range]) -> Trial:
@@ -64,7 +69,7 @@ def _clipped_outputs(bench: Bench, code: str, ranges: Mapping[str, Range]) -> Tr
 def _clipping_code(bench: Bench, over: Mapping[str, float]) -> str:
     if set(over) <= set(bench.outputs_a):
         return "saturation"
-    return "calibration-not-representative"
+    return CALIBRATION
 
 
 def find_output_saturation(bench: Bench) -> Iterator[Explanation]:

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.quantisation.quantisers import is_its_own
 from driftgate.diagnosis.quantisation.spreads import SPREAD_UNIT, mended
 from driftgate.diagnosis.residuals import lattice
-from driftgate.diagnosis.surgery import attribute, label, with_inputs
+from driftgate.diagnosis.surgery import label, with_inputs
 from driftgate.diagnosis.trials import explained
-from driftgate.diagnosis.weights import paired_weights
+from driftgate.diagnosis.weights import output_axis, rounded_weights
 from driftgate.domain.investigations import Explanation
 
 Tensor = NDArray[Any]
@@ -31,10 +30,10 @@ def find_imbalance(bench: Bench) -> Iterator[Explanation]:
     changes: list[tuple[int, int, Tensor]] = []
     subjects: list[str] = []
     largest = 0.0
-    for _, place, a, b in paired_weights(bench):
+    for _, place, a, b in rounded_weights(bench):
         node = bench.b.whole_model.graph.node[place]
-        axis = _channel_axis(node, a.ndim)
-        if np.array_equal(a, b) or a.shape[axis] < 2:
+        axis = output_axis(node, a.ndim)
+        if a.shape[axis] < 2:
             continue
         sizes = np.abs(np.moveaxis(np.asarray(a, np.float64), axis, 0).reshape(a.shape[axis], -1)).max(1)
         used = sizes[sizes > 0]
@@ -56,13 +55,6 @@ def find_imbalance(bench: Bench) -> Iterator[Explanation]:
         facts=(("widest channel against narrowest", largest, "times"),),
         unit=SPREAD_UNIT,
     )
-
-
-def _channel_axis(node: onnx.NodeProto, rank: int) -> int:
-    """The axis of a weight that is a channel of the output."""
-    if node.op_type == "Conv" or (node.op_type == "Gemm" and attribute(node, "transB", 0)):
-        return 0
-    return 1 if node.op_type == "ConvTranspose" else rank - 1
 
 
 def _bits(value: Tensor, step: float | None) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from driftgate.diagnosis.quantisation.quantisers import (
     range_of,
     refitted,
 )
-from driftgate.diagnosis.quantisation.spreads import SPREAD_UNIT, mended
+from driftgate.diagnosis.quantisation.spreads import MOST, SPREAD_UNIT, mended
 from driftgate.diagnosis.surgery import Quantised
 from driftgate.diagnosis.trials import Fact, explained, fact
 from driftgate.domain.investigations import Explanation, Trial, TrialResult
@@ -63,22 +64,33 @@ def find_outliers(bench: Bench) -> Iterator[Explanation]:
     if any(one.constant is not None for one in stretched.values()):
         models.append(_narrowed(bench, stretched, NOTHING))
     tried = [mended(bench, "outlier-range", "ranges of nearly all values", model) for model in models]
-    yield from explained(min(tried, key=_left), subjects=tuple(stretched), facts=facts, unit=SPREAD_UNIT)
+    best = min(tried, key=_left)
+    kept = mended(bench, "outlier-range", "all other ranges fitted", _narrowed(bench, stretched, math.inf))
+    if best.result is TrialResult.CONFIRMED and _share_left(best) ** 2 > (1 - MOST) * _share_left(kept) ** 2:
+        best = replace(best, result=TrialResult.REFUTED)  # it is the other ranges that were too wide
+    yield from explained(best, subjects=tuple(stretched), facts=facts, unit=SPREAD_UNIT)
 
 
 def _left(made: Trial) -> tuple[bool, float]:
-    return made.result is not TrialResult.CONFIRMED, made.after / made.before if made.before else made.after
+    return made.result is not TrialResult.CONFIRMED, _share_left(made)
+
+
+def _share_left(made: Trial) -> float:
+    return made.after / made.before if made.before else made.after
 
 
 def _narrowed(bench: Bench, stretched: Mapping[str, _Stretched], room: float) -> onnx.ModelProto:
     """The candidate with stretched ranges cut to the bulk of their values, and no other range wider than its values.
 
-    What is stretched at the beginning stretches what is behind it, each a little less.
+    What is stretched at the beginning stretches what is behind it, each a little less. With room without end the
+    stretched ranges stay as they are.
     """
     others = contradicted(bench)
 
     def narrower(tensor: Quantised, step: float) -> float | None:
         one = stretched.get(known_name(bench, tensor))
+        if one is not None and math.isinf(room):
+            return None
         if one is None or (one.constant is None and step * STRETCHED <= tensor.step):
             return None if tensor in others else min(step, tensor.step)
         wanted = one.bulk if one.constant is None else one.bulk + room

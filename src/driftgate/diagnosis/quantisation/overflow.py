@@ -21,7 +21,8 @@ Tensor = NDArray[Any]
 
 HALF_MAX = 65504.0
 ENDS = ((-128, 127), (-127, 127), (0, 255), (-32768, 32767), (-32767, 32767), (0, 65535))  # of integers
-NEAR_STEPS, LEAST_WRAPPED, FAR = 2, 2, 0.8  # steps of rounding; values; share of them that must be far off
+NEAR_STEPS, FAR = 2, 0.8  # steps of rounding; share of the wrapped values that must be far off
+LEAST_WRAPPED, LEAST_KEPT = 2, 8  # values
 
 
 def find_wraparound(bench: Bench) -> Iterator[Explanation]:
@@ -68,7 +69,9 @@ def _at_the_end(name: str, a: Tensor, b: Tensor, steps: Sequence[float]) -> Iter
             at_end = (x == high) | (x == low)
             far = np.abs(x - y) > NEAR_STEPS
             beyond = far & at_end & (np.abs(x - y) > (high - low) / 2)
-            if not far.any() or far.sum() < LEAST_WRAPPED or (far & ~at_end).any() or beyond.sum() < FAR * far.sum():
+            if far.sum() < LEAST_WRAPPED or (~far).sum() < LEAST_KEPT:
+                continue
+            if (far & ~at_end).any() or beyond.sum() < FAR * far.sum():
                 continue
             yield from fact(
                 "int8-wraparound",

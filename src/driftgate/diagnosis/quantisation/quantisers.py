@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import Bench
 from driftgate.diagnosis.residuals import widest
-from driftgate.diagnosis.surgery import Quantised, rescaled
+from driftgate.diagnosis.surgery import Quantised, reranged, rescaled, with_inputs
+from driftgate.diagnosis.weights import rounded_biases
 
 Tensor = NDArray[Any]
 Array = NDArray[np.float64]
@@ -116,8 +117,15 @@ def refitted(
 
 
 def fitted(bench: Bench) -> onnx.ModelProto:
-    """The candidate with every range as wide as the reference's values in operation are."""
-    return refitted(bench, lambda _, step: step)
+    """The candidate with every range as wide as the reference's values in operation are, and with its biases, whose
+    steps follow from the ranges."""
+    ranges = {}
+    for tensor in bench.b.quantised:
+        value = reference_of(bench, tensor, bench.values_a)
+        if value is not None:
+            flat = finite(value)
+            ranges[tensor] = float(flat.min(initial=0.0)), float(flat.max(initial=0.0))
+    return with_inputs(reranged(bench.b.whole_model, ranges), rounded_biases(bench))
 
 
 def magnitudes(value: Tensor) -> Array:

@@ -18,7 +18,7 @@ from driftgate.diagnosis.quantisation.spreads import MOST, NOISE, SPREAD_UNIT, l
 from driftgate.diagnosis.residuals import spread
 from driftgate.diagnosis.surgery import Quantised, label, unrounded, with_inputs
 from driftgate.diagnosis.trials import Fact, explained, fact, trial
-from driftgate.diagnosis.weights import paired_weights
+from driftgate.diagnosis.weights import rounded_weights
 from driftgate.domain.investigations import Explanation, Trial, TrialResult
 from driftgate.numerics.alignment import same_shape
 
@@ -27,6 +27,7 @@ Tensor = NDArray[Any]
 ALMOST_ALL, NEARLY_ALL = 0.5, 0.7  # share of the error that few parts must carry to be named, to be it
 MANY, MOST_PARTS = 6, 400  # parts from which on an error can accumulate; that are tried one by one
 FALL = 3.0  # times that one tensor's error must be that of the next to be named beforehand
+CLOSER = 12  # of the roundings that alone do most, so many are also undone one at a time
 FEW, ONE_IN = 5, 8  # so many parts are few, and no more than one in so many
 
 
@@ -46,10 +47,9 @@ def _parts(bench: Bench) -> list[_Part]:
     for tensor in bench.b.quantised:
         name = reference_names(bench, tensor)[-1]
         found.append(_Part(name, next(iter(_maker(bench, name)), ""), tensor=tensor))
-    for _, place, a, b in paired_weights(bench):
-        if not np.array_equal(a, b):
-            node = label(bench.b.whole_model.graph.node[place])
-            found.append(_Part(node, node, weight=(place, 1, a)))
+    for _, place, a, _ in rounded_weights(bench):
+        node = label(bench.b.whole_model.graph.node[place])
+        found.append(_Part(node, node, weight=(place, 1, a)))
     return found
 
 
@@ -106,8 +106,11 @@ def find_sensitive(bench: Bench) -> Iterator[Explanation]:
         if tried.result is TrialResult.CONFIRMED and _is_mended(bench, before):
             tried = replace(tried, result=TrialResult.REFUTED)
         counts = (("parts", float(len(parts)), ""), ("largest share of one part", of_alone[order[0]], ""))
-        first = tuple(name for name in (chosen[0].name, chosen[0].node) if name)
-        yield from explained(tried, subjects=first, facts=counts, unit=SPREAD_UNIT)
+        gains = {index: _loss(bench, outcome(bench, _undone(bench, [parts[index]]))) for index in order[:CLOSER]}
+        most = min(gains, key=lambda index: gains[index])
+        first = tuple(name for name in (parts[most].name, parts[most].node) if name)
+        only = (f"without the rounding of {_told(parts[most])} only", gains[most], SPREAD_UNIT)
+        yield from explained(tried, subjects=first, facts=(*counts, only), unit=SPREAD_UNIT)
 
 
 def _alone(bench: Bench, parts: Sequence[_Part]) -> list[float] | None:
