@@ -14,7 +14,7 @@ from driftgate.domain.measurements import Array
 from driftgate.domain.plan import ScoreSpec
 from driftgate.domain.scores import ScoreRecords
 from driftgate.domain.tensors import Quantization, Signature
-from driftgate.errors import ArtifactError, BackendError, SampleError
+from driftgate.errors import ArtifactError, BackendError, DriftgateError, SampleError
 from driftgate.messages.message import message
 from driftgate.numerics.alignment import dequantised
 from driftgate.scoring import custom
@@ -58,18 +58,25 @@ class Keeping:
 
 
 class Functions:
-    """The user's functions while a leg runs, each opened once."""
+    """The user's functions while a leg runs, each opened once; one that cannot be opened is tried once a stage."""
 
     def __init__(self, keeping: Keeping, stack: ExitStack) -> None:
         self._keeping = keeping
         self._stack = stack
         self._open: dict[tuple[str, str], CalledFunction] = {}
+        self._failed: dict[tuple[str, str], DriftgateError] = {}
 
     def called(self, function: Function, stage: str) -> CalledFunction:
         """An open function; a scorer that remembers keeps the stages apart, so each stage has its own."""
         key = (function.name, stage if self._keeping.whole is not None else "")
+        if (function.name, stage) in self._failed:
+            raise self._failed[function.name, stage].with_traceback(None)
         if key not in self._open:
-            self._open[key] = self._stack.enter_context(open_function(function, stage))
+            try:
+                self._open[key] = self._stack.enter_context(open_function(function, stage))
+            except DriftgateError as error:
+                self._failed[function.name, stage] = error
+                raise
         return self._open[key]
 
 

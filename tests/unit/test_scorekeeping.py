@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from sklearn.metrics import accuracy_score  # type: ignore[import-untyped,unused-ignore]
 
+from driftgate.backends.functions import CalledFunction, Function, open_function
 from driftgate.domain.judgement import Policy, Uncertainty
 from driftgate.judgement.judge import judge
 from driftgate.storage.document import read_results
@@ -166,6 +168,22 @@ def test_settings_that_cannot_be_meant_are_told(labelled: Path, score: dict[str,
     answer = call("check", "-c", str(labelled / "driftgate.yaml"), "--out", str(labelled / "out"))
     assert answer.code == 2
     assert said in " ".join((answer.out + answer.err).split())
+
+
+def test_a_function_that_cannot_be_opened_is_tried_once_a_stage(
+    labelled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = []
+
+    def counted(function: Function, stage: str) -> AbstractContextManager[CalledFunction]:
+        stages.append(stage)
+        return open_function(function, stage)
+
+    monkeypatch.setattr("driftgate.scorekeeping.open_function", counted)
+    score: dict[str, object] = {"task": "classification", "labels": "labels.npz", "postprocess": "post:absent"}
+    project(labelled, score, {"onnx": classes(40), "optimized_float": classes(40)})
+    assert call("check", "-c", str(labelled / "driftgate.yaml"), "--out", str(labelled / "out")).code == 2
+    assert stages == ["onnx", "optimized_float"]
 
 
 @pytest.mark.parametrize(
