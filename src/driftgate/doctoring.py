@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from driftgate.messages.message import Message, message
+from driftgate.programs import printed
 
 SECONDS = 30.0
 LEAST_FREE = 2 << 30  # bytes that recordings, bundles and workers' files may need
@@ -133,23 +133,9 @@ def _asked(command: Sequence[str], seconds: float) -> str | None:
     """What a command prints; None where it cannot be started or does not end in time."""
     with tempfile.TemporaryDirectory(prefix="driftgate-doctor-") as folder:
         try:
-            child = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError:
+            return printed(command, folder=folder, seconds=seconds)[0]
+        except (OSError, subprocess.TimeoutExpired):
             return None
-        try:
-            said, _ = child.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
-            return None
-        return said.decode("utf-8", "replace")
 
 
 def _last_object(said: str) -> dict[str, str | None] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,6 +19,7 @@ from driftgate.errors import BackendError, DriftgateError
 from driftgate.messages.message import Message, message
 from driftgate.pipeline import stage_feeds
 from driftgate.plan import Job
+from driftgate.programs import printed
 from driftgate.sessions import Tensors
 from driftgate.vendor.verifier import parse_verifier
 
@@ -99,26 +98,14 @@ def _written(folder: Path, feeds: Tensors) -> list[str]:
 def _run(command: Sequence[str], folder: Path, verifier: Verifier) -> str:
     tool = " ".join(verifier.command)
     try:
-        child = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        said, code = printed(command, folder=folder, seconds=verifier.seconds)
     except OSError as error:
         raise BackendError(message("verifier-absent", tool=tool, reason=error.strerror or str(error))) from error
-    try:
-        said, _ = child.communicate(timeout=verifier.seconds)
     except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
         raise BackendError(message("verifier-hangs", tool=tool, seconds=verifier.seconds)) from None
-    printed = said.decode("utf-8", "replace")
-    if child.returncode and not printed.strip():
-        raise BackendError(message("verifier-died", tool=tool, exit_code=child.returncode))
-    return printed
+    if code and not said.strip():
+        raise BackendError(message("verifier-died", tool=tool, exit_code=code))
+    return said
 
 
 def _same(a: Tensors, b: Tensors) -> bool:

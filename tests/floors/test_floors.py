@@ -38,6 +38,7 @@ FLOORS = (
     "scorekeeping",
     "plan",
     "pipeline",
+    "programs",
     "doctoring",
     "keeping",
     "investigating",
