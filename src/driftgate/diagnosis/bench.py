@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -27,6 +27,7 @@ from driftgate.numerics.alignment import same_shape
 from driftgate.numerics.outputs import NamedTensor, pair_outputs
 from driftgate.sessions import Session
 
+Made = TypeVar("Made")
 Tensor = NDArray[Any]
 Tensors = Mapping[str, Tensor]
 OpenParts = Callable[[Path], Parts]
@@ -75,12 +76,9 @@ class Side:
             raise LookupError
         return self.parts.model
 
-    def maker(self, name: str) -> onnx.NodeProto | None:
-        """The node that makes a tensor."""
-        return self._makers.get(name)
-
     @cached_property
-    def _makers(self) -> dict[str, onnx.NodeProto]:
+    def makers(self) -> dict[str, onnx.NodeProto]:
+        """The node that makes a tensor, by the tensor."""
         nodes = () if self.model is None else self.model.graph.node
         return {name: node for node in nodes for name in node.output if name}
 
@@ -139,6 +137,7 @@ class Bench:
         self.costs = Costs()
         self._clock, self._end = clock, clock() + seconds
         self._names_b: dict[str, str] | None = None
+        self._made: dict[Callable[[Bench], Any], Any] = {}
         self.a = Side(evidence.model_a, open_parts)
         self.b = Side(evidence.model_b, open_parts)
 
@@ -155,6 +154,13 @@ class Bench:
     def has_time(self) -> bool:
         """Whether another experiment may be begun."""
         return self._clock() < self._end
+
+    def once(self, make: Callable[[Bench], Made]) -> Made:
+        """What a function makes of this bench, made only the first time."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: Made = self._made[make]
+        return found
 
     # what is compared
 

@@ -15,7 +15,7 @@ from driftgate.localisation.onnx_graph import outer_references
 
 Tensor = NDArray[Any]
 OURS = "driftgate."
-TINY = 1e-12  # the smallest step
+LEAST_STEP = 1e-12
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -87,16 +87,6 @@ def forced(model: onnx.ModelProto, values: Mapping[str, Tensor]) -> onnx.ModelPr
     for name, value in values.items():
         held = _added(copy, value)
         copy.graph.node.insert(0, helper.make_node("Identity", [held], [name], name=f"{OURS}{name}"))
-    return copy
-
-
-def without_nodes(model: onnx.ModelProto, places: Iterable[int]) -> onnx.ModelProto:
-    """Nodes whose readers read the node's first input instead."""
-    gone = sorted(set(places), reverse=True)
-    copy = copied(model)
-    for place in gone:
-        node = copy.graph.node[place]
-        node.CopyFrom(helper.make_node("Identity", [node.input[0]], [node.output[0]], name=node.name))
     return copy
 
 
@@ -185,6 +175,11 @@ class Quantised:
         """The largest magnitude that fits."""
         return max(abs(self.low), abs(self.high)) * self.step if self.low >= 0 else self.high * self.step
 
+    def step_for(self, low: float, high: float) -> float:
+        """The smallest step with which these fit, those aside that the quantiser cuts off by design."""
+        up = high / self.high if self.high > 0 else 0.0
+        return max(up, low / self.low if self.low < 0 else 0.0, LEAST_STEP)
+
     @property
     def bits(self) -> int:
         """Bits of the integer."""
@@ -242,11 +237,11 @@ def reranged(model: onnx.ModelProto, ranges: Mapping[Quantised, tuple[float, flo
     found, fed = [], {entry.name for entry in model.graph.input}
     for tensor, (low, high) in ranges.items():
         low, high = min(low, 0.0), max(high, 0.0)
-        step = max(high / tensor.high if tensor.high > 0 else 0.0, low / tensor.low if tensor.low < 0 else 0.0, TINY)
+        step = tensor.step_for(low, high)
         begins = tensor.low == 0 and (tensor.source not in fed or len(model.graph.node[tensor.quantise].input) < 3)
         if abs(tensor.low + tensor.high) > 1 and not begins:
             limits = np.iinfo(tensor.dtype)
-            step = max((high - low) / (tensor.high - tensor.low), TINY)
+            step = max((high - low) / (tensor.high - tensor.low), LEAST_STEP)
             zero = np.clip(np.rint(limits.min - low / step), limits.min, limits.max).astype(tensor.dtype)
             found += [(place, 2, zero) for place in (tensor.quantise, tensor.dequantise)]
         found += [(place, 1, np.array(step, np.float32)) for place in (tensor.quantise, tensor.dequantise)]

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import Bench, Side
 from driftgate.diagnosis.surgery import attribute
+from driftgate.domain.tensors import Quantization
+from driftgate.localisation.points import LINEAR
+from driftgate.localisation.rounding import output_axis
+from driftgate.numerics.alignment import dequantised
 
 Tensor = NDArray[Any]
 
-WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 QUANTISED = "_quantized"  # what onnxruntime's quantiser calls the integers of a weight
 HALF = 0.6  # of a step: a half, and what float32 adds to it
 ROUNDING = 0.1  # of a channel's length: so far rounding may take a weight, and more is another weight
@@ -23,6 +26,10 @@ ROUNDING = 0.1  # of a channel's length: so far rounding may take a weight, and 
 def paired_weights(bench: Bench) -> tuple[tuple[int, int, Tensor, Tensor], ...]:
     """(node of the reference, node of the candidate, weights of both) of linear operators, by name of the weights
     or of the node, or else in order among those of one operator and shape."""
+    return bench.once(_paired)
+
+
+def _paired(bench: Bench) -> tuple[tuple[int, int, Tensor, Tensor], ...]:
     if bench.a.model is None or bench.b.model is None:
         return ()
     rows_a, rows_b = ([*_linear(side)] for side in (bench.a, bench.b))
@@ -48,7 +55,7 @@ def rounded_weights(bench: Bench) -> Iterator[tuple[int, int, Tensor, Tensor]]:
     """Those of `paired_weights` that differ, a channel scaled where a normalisation was folded into the candidate's."""
     for place_a, place_b, a, b in paired_weights(bench):
         if not np.array_equal(a, b):
-            yield place_a, place_b, _scaled(a, b, output_axis(bench.b.whole_model.graph.node[place_b], a.ndim)), b
+            yield place_a, place_b, _scaled(a, b, output_axis(bench.b.whole_model.graph.node[place_b])), b
 
 
 def rounded_biases(bench: Bench) -> Iterator[tuple[int, int, Tensor]]:
@@ -60,19 +67,12 @@ def rounded_biases(bench: Bench) -> Iterator[tuple[int, int, Tensor]]:
         node_a, node_b = bench.a.whole_model.graph.node[place_a], bench.b.whole_model.graph.node[place_b]
         if len(node_a.input) < 3 or len(node_b.input) < 3:
             continue
-        a, made = bench.a.value(node_a.input[2]), bench.b.maker(node_b.input[2])
+        a, made = bench.a.value(node_a.input[2]), bench.b.makers.get(node_b.input[2])
         if a is None or made is None or made.op_type != "DequantizeLinear":
             continue
         b, step = _dequantised(bench.b, made), bench.b.value(made.input[1])
         if b is not None and step is not None and b.shape == a.shape and (np.abs(a - b) <= HALF * np.abs(step)).all():
             yield place_b, 2, a
-
-
-def output_axis(node: onnx.NodeProto, rank: int) -> int:
-    """The axis of a weight that is a channel of the output."""
-    if node.op_type == "Conv" or (node.op_type == "Gemm" and attribute(node, "transB", 0)):
-        return 0
-    return 1 if node.op_type == "ConvTranspose" else rank - 1
 
 
 def _scaled(a: Tensor, b: Tensor, axis: int) -> Tensor:
@@ -91,9 +91,9 @@ def _scaled(a: Tensor, b: Tensor, axis: int) -> Tensor:
 
 def _linear(side: Side) -> Iterator[tuple[int, str, str, Tensor]]:
     for place, node in enumerate(side.whole_model.graph.node):
-        if node.op_type in WEIGHTED and len(node.input) > 1:
+        if node.op_type in LINEAR and len(node.input) > 1:
             value, name = side.value(node.input[1]), node.input[1]
-            made = side.maker(name)
+            made = side.makers.get(name)
             if value is None and made is not None and made.op_type == "DequantizeLinear":
                 value, name = _dequantised(side, made), made.input[0]
             if value is not None and value.dtype.kind == "f" and value.ndim >= 2:
@@ -105,13 +105,6 @@ def _dequantised(side: Side, node: onnx.NodeProto) -> Tensor | None:
     if integers is None or scale is None:
         return None
     zero = side.value(node.input[2]) if len(node.input) > 2 else None
-    around = [1] * integers.ndim
-    if scale.size > 1:
-        around[int(attribute(node, "axis", 1))] = -1
-    offset = (
-        np.zeros((), np.float32)
-        if zero is None
-        else zero.astype(np.float32).reshape(around if zero.size > 1 else [1] * integers.ndim)
-    )
-    found: Tensor = ((integers.astype(np.float32) - offset) * scale.reshape(around)).astype(np.float32)
-    return found
+    zeros = (0,) if zero is None else tuple(zero.reshape(-1).tolist())
+    axis = int(attribute(node, "axis", 1)) if scale.size > 1 else None
+    return dequantised(integers, Quantization(tuple(scale.reshape(-1).tolist()), zeros, axis)).astype(np.float32)

@@ -154,7 +154,7 @@ def _linear(node: onnx.NodeProto, desk: _Desk) -> Rounding | None:
         taps = max(1.0, float(np.prod(weight.integers.shape[2:]) / np.prod(strides or [1])))
         channels = weight.integers.shape[0]
     else:
-        axis = _output_axis(node)
+        axis = output_axis(node)
         parts = np.moveaxis(weight.integers, axis, 0).reshape(weight.integers.shape[axis], -1)
         convolves = RENAMED.get(node.op_type, node.op_type) == "Conv"
         taps = float(np.prod(weight.integers.shape[2:])) if convolves else 1.0
@@ -225,9 +225,9 @@ _READERS: Mapping[str, Callable[[onnx.NodeProto, _Desk], Rounding | None]] = {
 }
 
 
-def _output_axis(node: onnx.NodeProto) -> int:
-    if node.op_type in ("MatMul", "QLinearMatMul", "FusedMatMul"):
-        return -1
-    if node.op_type in ("Gemm", "QGemm", "FusedGemm"):
+def output_axis(node: onnx.NodeProto) -> int:
+    """The axis of a linear operator's weights along which its output channels lie."""
+    op = RENAMED.get(node.op_type, node.op_type)
+    if op == "Gemm":
         return 0 if next((a.i for a in node.attribute if a.name == "transB"), 0) else 1
-    return 0
+    return {"Conv": 0, "ConvTranspose": 1}.get(op, -1)

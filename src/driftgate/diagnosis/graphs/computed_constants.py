@@ -13,8 +13,8 @@ from driftgate.diagnosis.graphs.twins import Twin
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.surgery import with_constants
 from driftgate.diagnosis.trials import explained, fact, trial
-from driftgate.diagnosis.weights import WEIGHTED
 from driftgate.domain.investigations import Explanation
+from driftgate.localisation.points import LINEAR
 
 Tensor = NDArray[Any]
 
@@ -70,7 +70,7 @@ def _candidates(bench: Bench, a: Twin, values: Mapping[str, Mapping[str, Tensor]
             alike += [
                 (name, tensor)
                 for tensor, place in a.maker.items()
-                if a.node(place).op_type not in WEIGHTED and _differs(held, tensor, values)
+                if a.node(place).op_type not in LINEAR and _differs(held, tensor, values)
             ]
     return named, alike
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import FLOAT_FLOOR
@@ -15,11 +14,11 @@ from driftgate.diagnosis.graphs.twins import Twin
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.surgery import attribute
 from driftgate.diagnosis.trials import Fact
+from driftgate.localisation.points import LINEAR
+from driftgate.localisation.rounding import output_axis
 
 Tensor = NDArray[Any]
 Array = NDArray[np.float64]
-
-FOLDED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def read_norm(twin: Twin, place: int) -> tuple[int, Norm] | None:
     """The place of the linear operator before a batch normalisation, with all that is folded; None otherwise."""
     node = twin.node(place)
     before = twin.maker.get(twin.through(node.input[0])) if node.op_type == "BatchNormalization" else None
-    if before is None or twin.node(before).op_type not in FOLDED:
+    if before is None or twin.node(before).op_type not in LINEAR:
         return None
     linear = twin.node(before)
     held = [twin.constant(name) for name in (linear.input[1], *node.input[1:5])]
@@ -68,19 +67,12 @@ def read_norm(twin: Twin, place: int) -> tuple[int, Norm] | None:
     if bias is None or any(value is None for value in held):
         return None
     weight, gain, shift, mean, variance = (np.asarray(value, np.float64) for value in held)
-    axis, groups = _axis(linear), int(attribute(linear, "group", 1))
+    axis, groups = output_axis(linear), int(attribute(linear, "group", 1))
     channels = weight.shape[axis] * (groups if linear.op_type == "ConvTranspose" else 1)
     if channels != gain.size:
         return None
     vectors = (np.asarray(bias, np.float64), gain, shift, mean, variance)
     return before, Norm(weight, *vectors, float(attribute(node, "epsilon", 1e-5)), axis, groups)
-
-
-def _axis(linear: onnx.NodeProto) -> int:
-    """The axis of the weights along which the output channels lie."""
-    if linear.op_type == "Gemm":
-        return 0 if attribute(linear, "transB", 0) else 1
-    return {"Conv": 0, "ConvTranspose": 1}.get(linear.op_type, -1)
 
 
 def folds_rightly(a: Twin, place_a: int, b: Twin, place_b: int) -> int | None:

@@ -10,9 +10,9 @@ import onnx
 
 from driftgate.diagnosis.graphs.differences import NORMS, SOFTMAXES, Altered, Difference, Rewritten, meant
 from driftgate.diagnosis.graphs.twins import Twin, Twins, axes_of, is_active_dropout
-from driftgate.diagnosis.weights import WEIGHTED
+from driftgate.localisation.points import LINEAR
 
-LEARNT = frozenset({*WEIGHTED, "BatchNormalization", "PRelu", "LSTM", "GRU", "RNN"})
+LEARNT = frozenset({*LINEAR, "BatchNormalization", "PRelu", "LSTM", "GRU", "RNN"})
 RESIZES = frozenset({"Resize", "Upsample", "GridSample"})
 POOLS = frozenset({"AveragePool", "MaxPool", "LpPool"})
 ROOTS = frozenset({"Sqrt", "Pow", "Reciprocal", "Rsqrt"})
@@ -26,7 +26,7 @@ MOVERS = frozenset(
 NORM_PARTS = frozenset({*ROOTS, *MOVERS, *NORMS, "ReduceMean", "Sub", "Mul", "Div", "Add"})
 AFFINE = frozenset({"Add", "Mul", "Sub", "Div", "Cast"})
 #: Operators around which batch normalisations are folded.
-FOLDED_WITH = frozenset({*WEIGHTED, *MOVERS, *AFFINE, "BatchNormalization", "FusedConv", "Relu", "LeakyRelu", "Clip"})
+FOLDED_WITH = frozenset({*LINEAR, *MOVERS, *AFFINE, "BatchNormalization", "FusedConv", "Relu", "LeakyRelu", "Clip"})
 MOST_NODES = 24  # of a region that is still known by its operators
 
 #: (operator, attribute) → code of a node whose attribute says something else.

@@ -12,8 +12,9 @@ from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.surgery import label, with_constants, with_inputs
 from driftgate.diagnosis.trials import explained, fact, trial
-from driftgate.diagnosis.weights import WEIGHTED, paired_weights
+from driftgate.diagnosis.weights import paired_weights
 from driftgate.domain.investigations import Explanation
+from driftgate.localisation.points import LINEAR
 
 Tensor = NDArray[Any]
 
@@ -94,7 +95,7 @@ def _constants_code(
     learnt = {
         name
         for node in model.graph.node
-        if node.op_type in (*WEIGHTED, "BatchNormalization", "PRelu", "LSTM", "GRU")
+        if node.op_type in (*LINEAR, "BatchNormalization", "PRelu", "LSTM", "GRU")
         for name in node.input[1:]
     }
     if weights or any(name in learnt for name in changed):

@@ -10,8 +10,8 @@ from driftgate.diagnosis.bench import FLOAT_FLOOR, Bench
 from driftgate.diagnosis.residuals import residual
 from driftgate.diagnosis.surgery import forced, label
 from driftgate.diagnosis.trials import explained, trial
-from driftgate.diagnosis.weights import WEIGHTED
 from driftgate.domain.investigations import Explanation
+from driftgate.localisation.points import LINEAR
 
 
 def first_difference(bench: Bench) -> str | None:
@@ -28,7 +28,7 @@ def find_wrong_region(bench: Bench) -> Iterator[Explanation]:
     a, b = bench.values_a, bench.values_b
     if bench.fixed_point or not bench.same_feeds:
         return
-    makers = {name: node for node in bench.b.whole_model.graph.node for name in node.output}
+    makers = bench.b.makers
     for name, op in bench.order:
         if name not in a or name not in b or name not in makers:
             continue
@@ -70,6 +70,6 @@ def _region_code(bench: Bench, node: onnx.NodeProto, name: str) -> str:
     theirs = next((other for other in bench.a.whole_model.graph.node if name in other.output), None)
     if "Normalization" in node.op_type:
         return "norm-fusion-error" if theirs is None or theirs.op_type != node.op_type else "norm-semantics"
-    if theirs is not None and theirs.op_type == "BatchNormalization" and node.op_type in WEIGHTED:
+    if theirs is not None and theirs.op_type == "BatchNormalization" and node.op_type in LINEAR:
         return "bn-fold-error"
     return "graph-fusion-error"

@@ -16,7 +16,7 @@ def find_cut_tail(bench: Bench) -> Iterator[Explanation]:
     model = bench.a.model
     if model is None or not bench.a.runs or not bench.replays_a:
         return
-    makers = {name: node for node in model.graph.node for name in node.output}
+    makers = bench.a.makers
     values = bench.values_a
     for name, a, b in bench.pairs:
         if residual(a, b) <= max(bench.floor, FLOAT_FLOOR) or name not in makers:

@@ -12,8 +12,8 @@ from driftgate.diagnosis.quantisation.spreads import SPREAD_UNIT, mended
 from driftgate.diagnosis.surgery import unrounded
 from driftgate.diagnosis.trials import explained
 from driftgate.domain.investigations import Explanation
+from driftgate.localisation.points import LINEAR
 
-_LINEAR_OPS = ("Conv", "MatMul", "Gemm", "ConvTranspose")
 _ACTIVATIONS = frozenset(
     {"Relu", "LeakyRelu", "Clip", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Elu", "PRelu", "Mish", "Mul"}
 )
@@ -24,7 +24,6 @@ def find_blocked_fusion(bench: Bench) -> Iterator[Explanation]:
     if not can_change(bench):
         return
     model = bench.b.whole_model
-    makers = {name: node for node in model.graph.node for name in node.output}
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in model.graph.node:
         for name in node.input:
@@ -32,8 +31,8 @@ def find_blocked_fusion(bench: Bench) -> Iterator[Explanation]:
     blocked = [
         t
         for t in bench.b.quantised
-        if (made := makers.get(t.source)) is not None
-        and made.op_type in (*_LINEAR_OPS, "BatchNormalization", "Add")
+        if (made := bench.b.makers.get(t.source)) is not None
+        and made.op_type in (*LINEAR, "BatchNormalization", "Add")
         and any(r.op_type in _ACTIVATIONS for r in readers.get(t.tensor, ()))
         and (
             len(readers.get(t.tensor, ())) > 1

@@ -15,8 +15,9 @@ from driftgate.diagnosis.quantisation.spreads import SPREAD_UNIT, mended
 from driftgate.diagnosis.residuals import lattice
 from driftgate.diagnosis.surgery import label, with_inputs
 from driftgate.diagnosis.trials import explained
-from driftgate.diagnosis.weights import output_axis, rounded_weights
+from driftgate.diagnosis.weights import rounded_weights
 from driftgate.domain.investigations import Explanation
+from driftgate.localisation.rounding import output_axis
 
 Tensor = NDArray[Any]
 
@@ -32,7 +33,7 @@ def find_imbalance(bench: Bench) -> Iterator[Explanation]:
     largest = 0.0
     for _, place, a, b in rounded_weights(bench):
         node = bench.b.whole_model.graph.node[place]
-        axis = output_axis(node, a.ndim)
+        axis = output_axis(node)
         if a.shape[axis] < 2:
             continue
         sizes = np.abs(np.moveaxis(np.asarray(a, np.float64), axis, 0).reshape(a.shape[axis], -1)).max(1)

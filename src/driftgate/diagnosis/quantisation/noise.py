@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from driftgate.diagnosis.bench import INTEGER_FLOOR, Bench
 from driftgate.diagnosis.quantisation.clipping import CLIPPED
-from driftgate.diagnosis.quantisation.quantisers import can_change, fitted, is_its_own, known_ranges
-from driftgate.diagnosis.quantisation.spreads import NOISE, ORDINARY, SPREAD_UNIT, loss, outcome
+from driftgate.diagnosis.quantisation.quantisers import can_change, is_its_own, known_ranges
+from driftgate.diagnosis.quantisation.spreads import NOISE, ORDINARY, SPREAD_UNIT, fitted_outcome, loss
 from driftgate.diagnosis.trials import Fact, fact
 from driftgate.domain.investigations import Explanation
 
@@ -27,7 +27,7 @@ def find_rounding_noise(bench: Bench) -> Iterator[Explanation]:
             worst = max(worst, held.clipped(value))
     if whole > INTEGER_FLOOR or (whole > NOISE and (worst > CLIPPED or bench.before_spread > ORDINARY)):
         return
-    best = loss(bench.outputs_a, outcome(bench, fitted(bench))) if whole > NOISE and can_change(bench) else whole
+    best = loss(bench.outputs_a, fitted_outcome(bench)) if whole > NOISE and can_change(bench) else whole
     if whole > LIKE * best:
         return
     facts: tuple[Fact, ...] = (

@@ -127,10 +127,9 @@ def _masks(bench: Bench) -> dict[str, float]:
     """The largest magnitude of a constant that an operator adds or puts into a rounded tensor, by the tensor."""
     if bench.b.model is None:
         return {}
-    makers = {name: node for node in bench.b.model.graph.node for name in node.output}
     found = {}
     for tensor in bench.b.quantised:
-        node = makers.get(tensor.source)
+        node = bench.b.makers.get(tensor.source)
         held = [bench.b.value(name) for name in node.input] if node is not None and node.op_type in MASKING else []
         sizes = [float(magnitudes(value).max(initial=0.0)) for value in held if value is not None]
         if any(size > 0 for size in sizes):

@@ -74,12 +74,11 @@ def find_pairs_cut_off(bench: Bench) -> Iterator[Explanation]:
 
 def _layers(bench: Bench, order: tuple[int, int, int]) -> Iterator[tuple[int, _Layer]]:
     fed = {tensor.tensor: tensor for tensor in bench.b.quantised if tensor.bits == BYTE}
-    makers = {name: node for node in bench.b.whole_model.graph.node for name in node.output}
     for place, node in enumerate(bench.b.whole_model.graph.node):
         source = fed.get(node.input[0]) if node.input else None
         if source is None or node.op_type not in NODES or not _is_plain(node):
             continue
-        held = _integers(bench, makers, node.input[1])
+        held = _integers(bench, node.input[1])
         made = bench.values_b.get(node.output[0])
         if held is None or made is None:
             continue
@@ -104,9 +103,9 @@ def _is_plain(node: onnx.NodeProto) -> bool:
     return all(attribute(node, name, value) == value for name, value in usual.items())
 
 
-def _integers(bench: Bench, makers: Mapping[str, onnx.NodeProto], name: str) -> tuple[Tensor, Tensor] | None:
+def _integers(bench: Bench, name: str) -> tuple[Tensor, Tensor] | None:
     """A weight as integers and their scales, stored so or rounded to one step."""
-    node = makers.get(name)
+    node = bench.b.makers.get(name)
     if node is not None and node.op_type == "DequantizeLinear":
         stored, scale = bench.b.value(node.input[0]), bench.b.value(node.input[1])
         zero = bench.b.value(node.input[2]) if len(node.input) > 2 else None

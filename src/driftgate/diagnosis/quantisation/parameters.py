@@ -33,7 +33,7 @@ class _Disagreements:
 
 def contradicted(bench: Bench) -> frozenset[Quantised]:
     """Rounded tensors whose step is not what calibration gave, as the side file tells."""
-    found = _disagreements(bench)
+    found = bench.once(_disagreements)
     return frozenset((*found.wrong, *found.coarse, *found.missing))
 
 
@@ -69,7 +69,7 @@ def find_parameters(bench: Bench) -> Iterator[Explanation]:
     """The side file against the graph: scales that differ, that are not there, bits that were not given."""
     if bench.evidence.quant is None:
         return
-    found = _disagreements(bench)
+    found = bench.once(_disagreements)
     yield from _missing(bench, found.missing)
     kinds: tuple[tuple[str, str, Mapping[Quantised, float], _Changed], ...] = (
         ("quant-params-mismatch", "wrong", found.wrong, rescaled),

@@ -97,10 +97,7 @@ def known_name(bench: Bench, tensor: Quantised) -> str:
 
 def fitting_step(tensor: Quantised, value: Tensor) -> float:
     """The smallest step with which all values fit, those aside that the quantiser cuts off by design."""
-    flat = finite(value)
-    high = float(flat.max(initial=0.0)) / tensor.high if tensor.high > 0 else 0.0
-    low = float(flat.min(initial=0.0)) / tensor.low if tensor.low < 0 else 0.0
-    return max(high, low, 1e-12)
+    return tensor.step_for(*_extent(value))
 
 
 def refitted(
@@ -123,9 +120,14 @@ def fitted(bench: Bench) -> onnx.ModelProto:
     for tensor in bench.b.quantised:
         value = reference_of(bench, tensor, bench.values_a)
         if value is not None:
-            flat = finite(value)
-            ranges[tensor] = float(flat.min(initial=0.0)), float(flat.max(initial=0.0))
+            ranges[tensor] = _extent(value)
     return with_inputs(reranged(bench.b.whole_model, ranges), rounded_biases(bench))
+
+
+def _extent(value: Tensor) -> tuple[float, float]:
+    """The lowest and the highest finite value, zero among them."""
+    flat = finite(value)
+    return float(flat.min(initial=0.0)), float(flat.max(initial=0.0))
 
 
 def magnitudes(value: Tensor) -> Array:

@@ -13,8 +13,8 @@ import onnx
 from numpy.typing import NDArray
 
 from driftgate.diagnosis.bench import INTEGER_FLOOR, Bench
-from driftgate.diagnosis.quantisation.quantisers import can_change, fitted, is_its_own, reference_names
-from driftgate.diagnosis.quantisation.spreads import MOST, NOISE, SPREAD_UNIT, loss, outcome
+from driftgate.diagnosis.quantisation.quantisers import can_change, is_its_own, reference_names
+from driftgate.diagnosis.quantisation.spreads import MOST, NOISE, SPREAD_UNIT, fitted_outcome, loss, outcome
 from driftgate.diagnosis.residuals import spread
 from driftgate.diagnosis.surgery import Quantised, label, unrounded, with_inputs
 from driftgate.diagnosis.trials import Fact, explained, fact, trial
@@ -46,7 +46,7 @@ def _parts(bench: Bench) -> list[_Part]:
     found = []
     for tensor in bench.b.quantised:
         name = reference_names(bench, tensor)[-1]
-        found.append(_Part(name, next(iter(_maker(bench, name)), ""), tensor=tensor))
+        found.append(_Part(name, _maker(bench, name), tensor=tensor))
     for _, place, a, _ in rounded_weights(bench):
         node = label(bench.b.whole_model.graph.node[place])
         found.append(_Part(node, node, weight=(place, 1, a)))
@@ -125,7 +125,7 @@ def _alone(bench: Bench, parts: Sequence[_Part]) -> list[float] | None:
 
 def _is_mended(bench: Bench, before: float) -> bool:
     """Whether well chosen ranges take most of the error away, so that it is not the roundings as such."""
-    return can_change(bench) and _share(_loss(bench, outcome(bench, fitted(bench))), before) >= MOST
+    return can_change(bench) and _share(_loss(bench, fitted_outcome(bench)), before) >= MOST
 
 
 def _share(after: float, before: float) -> float:
@@ -157,13 +157,12 @@ def _by_ablation(ablation: Mapping[str, float]) -> Iterator[Explanation]:
         yield from fact("sensitive-nodes", *facts, subjects=(ranked[0][0],), confirmed=len(ranked) >= 3)
 
 
-def _maker(bench: Bench, tensor: str) -> tuple[str, ...]:
+def _maker(bench: Bench, tensor: str) -> str:
+    """The node that makes a tensor; nothing for an input."""
     for side in (bench.b, bench.a):
-        if side.model is not None:
-            for node in side.model.graph.node:
-                if tensor in node.output:
-                    return (label(node),)
-    return ()
+        if tensor in side.makers:
+            return label(side.makers[tensor])
+    return ""
 
 
 def find_layer_growth(bench: Bench) -> Iterator[Explanation]:

@@ -47,6 +47,15 @@ def outcome(bench: Bench, model: onnx.ModelProto) -> dict[str, Tensor] | None:
     return bench.run(bench.b, bench.evidence.feeds_b or bench.evidence.feeds_a, model)
 
 
+def fitted_outcome(bench: Bench) -> dict[str, Tensor] | None:
+    """The outputs of the candidate with every range as wide as the values in operation are."""
+    return bench.once(_fitted_outcome)
+
+
+def _fitted_outcome(bench: Bench) -> dict[str, Tensor] | None:
+    return outcome(bench, fitted(bench))
+
+
 def spread_with(bench: Bench, model: onnx.ModelProto) -> float:
     """The spread that another model of the candidate leaves; inf where it does not run."""
     made = outcome(bench, model)
@@ -66,6 +75,6 @@ def mended(bench: Bench, code: str, transform: str, model: onnx.ModelProto) -> T
     fell = math.isfinite(after) and after**2 <= (1 - MOST) * before**2
     floor = ORDINARY
     if fell and after > floor and bench.b.quantised:
-        floor = max(floor, AS_GOOD * measure(a, outcome(bench, fitted(bench)) or {}))
+        floor = max(floor, AS_GOOD * measure(a, fitted_outcome(bench) or {}))
     fell = fell and after <= floor
     return Trial(code, transform, (), "", before, after, floor, TrialResult.CONFIRMED if fell else TrialResult.REFUTED)
