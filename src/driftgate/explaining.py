@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.recorded import RecordedBackend
@@ -19,12 +17,15 @@ from driftgate.domain.chain import Link
 from driftgate.domain.evidence import Evidence, LinkNote
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
-from driftgate.domain.judgement import Judgement, Outcome
+from driftgate.domain.judgement import Judgement
 from driftgate.domain.tensors import Signature, TensorSpec
 from driftgate.errors import BackendError, DriftgateError, LoadRefused
+from driftgate.investigating import failed_links, found_of
 from driftgate.localisation.subject import Parts
 from driftgate.messages.message import message
 from driftgate.messages.text import text
+from driftgate.numerics.alignment import all_equal
+from driftgate.numerics.outputs import common_names
 from driftgate.pipeline import stage_feeds
 from driftgate.plan import Job
 from driftgate.sessions import Artifact, Session, Tensor, Tensors
@@ -45,11 +46,8 @@ class _Side:
 
 
 def first_failed(job: Job, judgement: Judgement) -> Link | None:
-    """The first link in the route that failed; None for networks with memory, whose samples are sequences."""
-    if job.state:
-        return None
-    failed = {v.target for check in judgement.checks for v in check.verdicts if v.outcome is Outcome.FAILED}
-    return next((link for link in job.plan.links if link.name in failed), None)
+    """The first link in the route that failed."""
+    return next(iter(failed_links(job, judgement)), None)
 
 
 def explain_link(
@@ -59,7 +57,7 @@ def explain_link(
 
     Where not even the samples can be run again, a note of the investigation says why.
     """
-    found = next((i for i in facts.investigations if i.link == link.name), Investigation(link.name))
+    found = found_of(facts, link)
     try:
         evidence = gathered(job, link, samples)
         diagnosis = diagnose(evidence, _opener(job), seconds=seconds)
@@ -81,15 +79,14 @@ def gathered(job: Job, link: Link, samples: Sequence[str]) -> Evidence:
 
     Raises what the sessions raise, but for a candidate that is refused.
     """
-    names = _common_names(job)
+    names = common_names(job.outputs.names)
     sides = [_side(job, stage, samples, names) for stage in (link.reference, link.candidate)]
     if len(samples) > 1 and any(side is None for side in sides):
         return gathered(job, link, samples[:1])
     a, b = sides
     if a is None or b is None:
         raise BackendError(message("explain-samples-differ", link=link.name))
-    same = a.feeds.keys() == b.feeds.keys() and all(_equal(a.feeds[name], b.feeds[name]) for name in a.feeds)
-    told_b = {} if b.recorded or same else b.feeds
+    told_b = {} if b.recorded or all_equal(a.feeds, b.feeds) else b.feeds
     return Evidence(
         folder=Path(),
         feeds_a=a.feeds,
@@ -109,7 +106,7 @@ def gathered(job: Job, link: Link, samples: Sequence[str]) -> Evidence:
 
 def _side(job: Job, stage: str, samples: Sequence[str], names: Mapping[str, str]) -> _Side | None:
     """One stage's share; None where several samples do not go together."""
-    artifact = next(artifact for artifact in job.artifacts if artifact.stage == stage)
+    artifact = job.artifact(stage)
     runs_it = backend(artifact.backend)
     model = artifact.path if artifact.backend == "onnxruntime" else None
     try:
@@ -165,15 +162,6 @@ def _stacked(several: Sequence[Tensors]) -> dict[str, Tensor] | None:
             return None
         made[name] = np.concatenate(fitting)
     return made
-
-
-def _common_names(job: Job) -> dict[str, str]:
-    """Output names as the settings map them to a common one."""
-    return {alias: name for name, aliases in job.outputs.names.items() for alias in aliases}
-
-
-def _equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
 def _threshold(job: Job) -> dict[str, float]:

@@ -20,6 +20,7 @@ from driftgate.localisation.investigate import DEFAULT_MEMORY, UNTAPPED_SHARE, i
 from driftgate.localisation.repro import write_repro
 from driftgate.localisation.subject import Subject, read_subject
 from driftgate.messages.message import message
+from driftgate.numerics.outputs import common_names
 from driftgate.pipeline import stage_feeds
 from driftgate.plan import Job
 from driftgate.sessions import Artifact, Tensor
@@ -73,29 +74,37 @@ def with_found(facts: Facts, found: Investigation) -> Facts:
     return replace(facts, investigations=(*(i for i in facts.investigations if i.link != found.link), found))
 
 
+def found_of(facts: Facts, link: Link) -> Investigation:
+    """What was found of a link so far."""
+    return next((i for i in facts.investigations if i.link == link.name), Investigation(link.name))
+
+
 def first_to_look_into(job: Job, judgement: Judgement) -> Link | None:
     """The first link in the route that failed and of whose nodes something can be known: both of its sides can be
     tapped, or the vendor's tool wrote a table."""
+    failed = failed_links(job, judgement)
+    return next((link for link in failed if can_tap(job, link) or node_table(job, link)), None)
+
+
+def failed_links(job: Job, judgement: Judgement) -> tuple[Link, ...]:
+    """The links that failed, in the order of the route; none for networks with memory, whose samples are sequences."""
     if job.state:
-        return None
+        return ()
     failed = {
         verdict.target for check in judgement.checks for verdict in check.verdicts if verdict.outcome is Outcome.FAILED
     }
-    return next(
-        (link for link in job.plan.links if link.name in failed and (can_tap(job, link) or node_table(job, link))), None
-    )
+    return tuple(link for link in job.plan.links if link.name in failed)
 
 
 def node_table(job: Job, link: Link) -> Path | None:
     """The file with the vendor's numbers on a link's candidate."""
-    told = next(a.options.get("node_table") for a in job.artifacts if a.stage == link.candidate)
+    told = job.artifact(link.candidate).options.get("node_table")
     return Path(str(told)) if told else None
 
 
 def can_tap(job: Job, link: Link) -> bool:
     """Whether both sides of a link can be tapped."""
-    backends = {artifact.stage: artifact.backend for artifact in job.artifacts}
-    return all(backends[stage] in SIDES for stage in (link.reference, link.candidate))
+    return all(job.artifact(stage).backend in SIDES for stage in (link.reference, link.candidate))
 
 
 def worst_samples(facts: Facts, judgement: Judgement, link: Link, count: int) -> tuple[str, ...]:
@@ -173,7 +182,7 @@ SIDES: Mapping[str, Callable[[Job, Artifact, str], Subject]] = {"onnxruntime": _
 
 
 def _side(job: Job, stage: str, sample: str) -> Subject:
-    artifact = next(artifact for artifact in job.artifacts if artifact.stage == stage)
+    artifact = job.artifact(stage)
     return SIDES[artifact.backend](job, artifact, sample)
 
 
@@ -185,7 +194,7 @@ def _feeder(job: Job, artifact: Artifact) -> Callable[[str], dict[str, Tensor]]:
 
 def _outputs(job: Job, link: Link, a: Subject, b: Subject) -> dict[str, str]:
     """The reference's outputs and the candidate's, by the names and the map of the settings."""
-    common = {alias: name for name, aliases in job.outputs.names.items() for alias in (*aliases, name)}
+    common = common_names(job.outputs.names)
     by_common = {common.get(name, name): name for name in b.outputs}
     found = {name: by_common[common.get(name, name)] for name in a.outputs if common.get(name, name) in by_common}
     if not found and len(a.outputs) == len(b.outputs) == 1:

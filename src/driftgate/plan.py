@@ -42,6 +42,10 @@ class Job:
     badcases: tuple[str, ...] = ()
     build: CompiledFiles | None = None
 
+    def artifact(self, stage: str) -> Artifact:
+        """The artifact of a stage that is planned."""
+        return next(artifact for artifact in self.artifacts if artifact.stage == stage)
+
 
 def prepare(config: Config, *, subjects: Sequence[str] = (), profile: str | None = None) -> tuple[Job, ...]:
     """The jobs of all subjects, or of those named. All problems are reported together."""

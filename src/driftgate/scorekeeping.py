@@ -17,6 +17,7 @@ from driftgate.domain.tensors import Quantization, Signature
 from driftgate.errors import ArtifactError, BackendError, DriftgateError, SampleError
 from driftgate.messages.message import message
 from driftgate.numerics.alignment import dequantised
+from driftgate.numerics.outputs import common_names
 from driftgate.scoring import custom
 from driftgate.scoring.parameters import as_parameters
 from driftgate.scoring.postprocess import argmax, sigmoid, softmax, yolo
@@ -142,7 +143,7 @@ class ScoreTrack:
 
     def _numbers(self, outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The outputs under their common names, integers with a scale as numbers."""
-        common = {alias: name for name, aliases in self._keeping.names.items() for alias in aliases}
+        common = common_names(self._keeping.names)
         return {
             common.get(name, name): dequantised(value, self._quantized[name])
             if name in self._quantized and value.dtype.kind in "iu"

@@ -16,7 +16,9 @@ from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation, VendorNode, VendorTable
 from driftgate.domain.toolchain.comparisons import ConsistencyReport, CosineReport
 from driftgate.errors import BackendError, DriftgateError
+from driftgate.investigating import found_of
 from driftgate.messages.message import Message, message
+from driftgate.numerics.alignment import equal
 from driftgate.pipeline import stage_feeds
 from driftgate.plan import Job
 from driftgate.programs import printed
@@ -43,12 +45,11 @@ def second_opinion(job: Job, link: Link, facts: Facts, sample: str, verifier: Ve
 
     Whatever goes wrong is a note of the investigation, which names the tool.
     """
-    artifacts = {artifact.stage: artifact for artifact in job.artifacts}
-    pair = [artifacts[stage] for stage in (link.reference, link.candidate)]
+    pair = [job.artifact(stage) for stage in (link.reference, link.candidate)]
     files = [artifact.path for artifact in pair if artifact.path is not None and artifact.path.is_file()]
     if len(files) != len(pair) or tuple(file.suffix for file in files) not in PAIRS:
         return None
-    found = next((i for i in facts.investigations if i.link == link.name), Investigation(link.name))
+    found = found_of(facts, link)
     try:
         feeds = []
         for artifact in pair:
@@ -110,10 +111,7 @@ def _run(command: Sequence[str], folder: Path, verifier: Verifier) -> str:
 
 def _same(a: Tensors, b: Tensors) -> bool:
     values_a, values_b = list(a.values()), list(b.values())
-    return len(values_a) == len(values_b) and all(
-        x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
-        for x, y in zip(values_a, values_b, strict=True)
-    )
+    return len(values_a) == len(values_b) and all(map(equal, values_a, values_b))
 
 
 def _table(report: CosineReport) -> VendorTable:

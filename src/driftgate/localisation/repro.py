@@ -16,6 +16,7 @@ from driftgate.localisation.forced import Cut, alone, cut, frontier, plain_names
 from driftgate.localisation.subject import Parts, Subject, shaped
 from driftgate.localisation.types import tensor_types
 from driftgate.messages.message import message
+from driftgate.numerics.alignment import all_equal
 from driftgate.numerics.moments import by_channel
 from driftgate.sessions import Tensor, Tensors
 from driftgate.storage.folder import write_all
@@ -162,16 +163,9 @@ def _files(part_a: _Part | None, part_b: _Part, reference: Mapping[str, Tensor])
         MODEL_B: candidate,
         OUTPUTS_A: npz_bytes(part_a.outputs),
     }
-    if not _same(part_a.feeds, part_b.feeds):
+    if not all_equal(part_a.feeds, part_b.feeds):
         files |= {INPUTS: npz_bytes(part_a.feeds), INPUTS_B: npz_bytes(part_b.feeds)}
     return files
-
-
-def _same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(
-        value.dtype == other[name].dtype and np.array_equal(value, other[name], equal_nan=value.dtype.kind == "f")
-        for name, value in one.items()
-    )
 
 
 def _run_again(b: Subject, folder: Path, inputs: str, sample: str) -> dict[str, Tensor]:

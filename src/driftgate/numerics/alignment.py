@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,16 @@ def same_shape(a: Tensor, b: Tensor) -> Tensor | None:
     if [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1]:
         return b.reshape(a.shape)
     return None
+
+
+def equal(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are of one type and shape and have the same values; NaN is the same as NaN."""
+    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def all_equal(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
+    """Whether both have the same names, and equal tensors under them."""
+    return a.keys() == b.keys() and all(equal(value, b[name]) for name, value in a.items())
 
 
 def channel_axis(shape: Sequence[int], quantised: int | None = None) -> int | None:

@@ -34,6 +34,11 @@ class Pairing:
     left_b: tuple[str, ...]
 
 
+def common_names(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The common name by each name that stages give an output or an input, the common one among them."""
+    return {alias: name for name, aliases in names.items() for alias in (*aliases, name)}
+
+
 def pair_outputs(
     a: Sequence[NamedTensor],
     b: Sequence[NamedTensor],
@@ -46,7 +51,7 @@ def pair_outputs(
     `names` maps an output's common name to its names in other stages; `ignored` are common names left out
     on purpose. Leftovers are listed, never guessed.
     """
-    common = {alias: name for name, aliases in names.items() for alias in (*aliases, name)}
+    common = common_names(names)
     rest_a = [t for t in a if common.get(t.name, t.name) not in ignored]
     rest_b = [t for t in b if common.get(t.name, t.name) not in ignored]
     by_common = {common.get(t.name, t.name): t for t in rest_b}
@@ -91,7 +96,7 @@ def plan_feeds(
 ) -> FeedPlan:
     """Match a stage's inputs with the feeds there are: by name, by the user's map, and where exactly one
     input and one feed remain, with each other. `optional` inputs are fed where there is a feed of theirs."""
-    common = {alias: name for name, aliases in names.items() for alias in (*aliases, name)}
+    common = common_names(names)
     chosen: dict[str, str] = {}
     for name in (*inputs, *optional):
         feed = next((f for f in (name, common.get(name, name)) if f in feeds), None)

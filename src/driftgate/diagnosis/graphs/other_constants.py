@@ -15,6 +15,7 @@ from driftgate.diagnosis.trials import explained, fact, trial
 from driftgate.diagnosis.weights import paired_weights
 from driftgate.domain.investigations import Explanation
 from driftgate.localisation.points import LINEAR
+from driftgate.numerics.alignment import equal
 
 Tensor = NDArray[Any]
 
@@ -28,15 +29,8 @@ def changed_constants(bench: Bench) -> dict[str, tuple[Tensor, Tensor]]:
     found = {}
     for name in bench.b.constants.names() if bench.b.constants is not None else ():
         a, b = bench.a.value(name), bench.b.value(name)
-        if (
-            a is None
-            or b is None
-            or a.shape != b.shape
-            or a.dtype != b.dtype
-            or np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-        ):
-            continue
-        found[name] = (a, b)
+        if a is not None and b is not None and a.shape == b.shape and a.dtype == b.dtype and not equal(a, b):
+            found[name] = (a, b)
     return found
 
 
