@@ -149,6 +149,24 @@ def test_sides_that_take_other_numbers_have_feeds_of_their_own(tmp_path: Path) -
     assert rms(read(tmp_path / "repro" / "outputs_a.npz")["y"], made["y"]) == pytest.approx(repro.error)
 
 
+def test_an_input_whose_range_is_too_narrow_is_shown_by_its_quantiser_alone(tmp_path: Path) -> None:
+    narrow = copied(chain())
+    narrow.graph.initializer.extend(
+        [numpy_helper.from_array(np.float32(0.004), "step"), numpy_helper.from_array(np.array(0, np.int8), "middle")]
+    )
+    narrow.graph.node[0].input[0] = "x_dq"
+    narrow.graph.node.insert(0, helper.make_node("DequantizeLinear", ["x_q", "step", "middle"], ["x_dq"]))
+    narrow.graph.node.insert(0, helper.make_node("QuantizeLinear", ["x", "step", "middle"], ["x_q"]))
+    a, b = side("a", chain(), PICTURES, tmp_path), side("b", narrow, PICTURES, tmp_path)
+    found, first = diverging(a, b, PICTURES, {"y": "y"})
+    assert first.pair.tensor_b == "x_dq"
+    repro = write_repro(tmp_path / "repro", a, b, found, first, "1")
+    assert {path.name for path in repro.files} == {"repro.onnx", "inputs.npz", "outputs_a.npz", "outputs_b.npz"}
+    made = run(tmp_path / "repro" / "repro.onnx", read(tmp_path / "repro" / "inputs.npz"))
+    assert np.array_equal(read(tmp_path / "repro" / "outputs_a.npz")["x"], PICTURES["1"]["x"])
+    assert rms(PICTURES["1"]["x"], made["x_dq"]) == pytest.approx(repro.error)
+
+
 def test_weights_beside_the_model_are_taken_in(tmp_path: Path) -> None:
     path = save(chain(factor=1.3), tmp_path / "b.onnx", external="weights.bin")
     a, b = side("a", chain(), PICTURES, tmp_path), side("b", path, PICTURES, tmp_path)

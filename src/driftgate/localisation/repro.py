@@ -13,6 +13,7 @@ from driftgate.domain.graphs import Graph
 from driftgate.domain.investigations import Investigation, NodeError, Pair
 from driftgate.errors import ArtifactError, BackendError, UsageError
 from driftgate.localisation.forced import Cut, alone, cut, frontier, plain_names
+from driftgate.localisation.points import Point
 from driftgate.localisation.subject import Parts, Subject, shaped
 from driftgate.localisation.types import tensor_types
 from driftgate.messages.message import message
@@ -72,7 +73,7 @@ def write_repro(
     part_b = _part(b, b.parts, b.graph, given, node.order, values, own, sample)
     truth = reference[partner[node.order][0]]
     part_a = None
-    if a.parts is not None and a.graph is not None:
+    if a.parts is not None and a.graph is not None and not _is_fed(a.points[partner[node.order][0]], a.graph):
         others = tuple(index for index, _ in partner.values() if index != partner[node.order][0])
         part_a = _part(a, a.parts, a.graph, others, partner[node.order][0], reference, reference, sample)
     error = _error(b, node, truth, part_b.outputs)
@@ -84,6 +85,11 @@ def write_repro(
             message("repro-other", stage=b.stage, node=node.pair.tensor_b, error=f"{error:.3g}", again=f"{again:.3g}")
         )
     return Repro(tuple(folder / name for name in files), error)
+
+
+def _is_fed(point: Point, graph: Graph) -> bool:
+    """Whether it is an input: nothing computes it, so that there is no part to write."""
+    return not {*point.names}.isdisjoint(graph.inputs)
 
 
 def _partners(a: Subject, b: Subject, investigation: Investigation) -> dict[int, tuple[int, Pair]]:
