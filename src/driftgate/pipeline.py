@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -23,6 +23,7 @@ from driftgate.numerics.outputs import plan_feeds
 from driftgate.plan import Job
 from driftgate.scorekeeping import Functions, ScoreTrack
 from driftgate.sessions import Artifact, Session, Tensor, Tensors
+from driftgate.sharing import Opener, Shared, open_alone
 
 #: Opens a stretch of waiting, for a model or a worker, in which KeyboardInterrupt may come.
 Breakable = Callable[[], AbstractContextManager[None]]
@@ -92,6 +93,72 @@ def capture(
     A stage that breaks takes only its own links with it. Raises SampleError where the data set itself is
     wrong: a sample that changed or cannot be read, or a feed that no stage takes.
     """
+    work = _capturing(job, leg, progress=progress, clock=clock, breakable=breakable, aside=aside, opener=open_alone)
+    (captured,) = _side_by_side([work])
+    return captured
+
+
+def capture_together(
+    legs: Sequence[tuple[Job, Leg, Aside | None]],
+    *,
+    progress: Progress | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    breakable: Breakable = nullcontext,
+) -> tuple[Capture, ...]:
+    """The same for legs of one network on several targets, sample by sample side by side: a stage that they have in
+    common runs once. Raises SampleError likewise."""
+    with Shared() as shared:
+        works = [
+            _capturing(
+                job,
+                leg,
+                progress=progress if number == 0 else None,
+                clock=clock,
+                breakable=breakable,
+                aside=aside,
+                opener=shared.open,
+            )
+            for number, (job, leg, aside) in enumerate(legs)
+        ]
+        return _side_by_side(works)
+
+
+#: Work that pauses behind each sample.
+Work = Generator[None, None, Capture]
+
+
+def _side_by_side(works: Sequence[Work]) -> tuple[Capture, ...]:
+    """What all of them bring home; where one is interrupted, the others are too."""
+    done: dict[int, Capture] = {}
+    try:
+        while len(done) < len(works):
+            for number, work in enumerate(works):
+                if number in done:
+                    continue
+                try:
+                    if any(capture.interrupted for capture in done.values()):
+                        work.throw(KeyboardInterrupt)
+                    else:
+                        next(work)
+                except StopIteration as end:
+                    done[number] = end.value
+    finally:
+        for work in works:
+            work.close()
+    return tuple(done[number] for number in range(len(works)))
+
+
+def _capturing(
+    job: Job,
+    leg: Leg,
+    *,
+    progress: Progress | None,
+    clock: Callable[[], float],
+    breakable: Breakable,
+    aside: Aside | None,
+    opener: Opener,
+) -> Work:
+    """A capture that pauses once its stages are open, and after each sample."""
     plan = job.plan
     chain_order = [stage.name for stage in plan.chain.stages]
     by_stage = {artifact.stage: artifact for artifact in job.artifacts}
@@ -103,16 +170,20 @@ def capture(
         scorers: list[ScoreTrack] = []
         try:
             for stage in sorted(leg.stages, key=chain_order.index):
-                runners[stage] = _open(job, by_stage[stage], digests[stage], stack, clock=clock, breakable=breakable)
+                runners[stage] = _open(
+                    job, by_stage[stage], digests[stage], stack, clock=clock, breakable=breakable, opener=opener
+                )
             if job.state:
                 _remember(job, runners, stack)
             comparators = _comparators(job, runners)
             scorers = _score_tracks(job, runners, stack)
+            yield
             for sample, outputs in _run_samples(
                 job, leg, runners, comparators, scorers, progress=progress, clock=clock, breakable=breakable
             ):
                 if aside is not None:
                     aside.add(sample, outputs)
+                yield
         except KeyboardInterrupt:
             interrupted = True
         records = tuple(found for track in scorers if (found := track.records(runners[track.stage].run)) is not None)
@@ -145,7 +216,14 @@ def capture(
 
 
 def _open(
-    job: Job, artifact: Artifact, digest: str, stack: ExitStack, *, clock: Callable[[], float], breakable: Breakable
+    job: Job,
+    artifact: Artifact,
+    digest: str,
+    stack: ExitStack,
+    *,
+    clock: Callable[[], float],
+    breakable: Breakable,
+    opener: Opener,
 ) -> _Runner:
     stage = job.plan.chain.stage(artifact.stage)
     started = clock()
@@ -154,7 +232,7 @@ def _open(
         runs_it = backend(artifact.backend)
         runner.needs_feeds = runs_it.needs_feeds
         with breakable():
-            session = stack.enter_context(runs_it.open(artifact))
+            session = stack.enter_context(opener(artifact))
         runner.optional = getattr(session, "optional_inputs", ())
         runner.session = session
         runner.environment = session.environment

@@ -55,24 +55,30 @@ def prepare(config: Config, *, subjects: Sequence[str] = (), profile: str | None
     jobs: list[Job] = []
     problems: list[DriftgateError] = []
     for name in subjects or config.settings.subjects:
-        try:
-            jobs.append(_job(config, name, profile))
-        except DriftgateError as error:
-            problems.append(error)
+        for target in targets_of(config, name):
+            try:
+                jobs.append(_job(config, name, target, profile))
+            except DriftgateError as error:
+                problems.append(error)
     if problems:
-        raise type(problems[0])(*(problem for error in problems for problem in error.problems))
+        raise type(problems[0])(*dict.fromkeys(problem for error in problems for problem in error.problems))
     return tuple(jobs)
 
 
-def artifacts_of(config: Config, name: str) -> tuple[Artifact, ...]:
-    """A subject's artifacts, each with the backend that runs it."""
+def targets_of(config: Config, name: str) -> tuple[str, ...]:
+    """The platforms of a subject."""
+    return config.settings.subjects[name].platforms(config.settings.defaults.platform)
+
+
+def artifacts_of(config: Config, name: str, target: str) -> tuple[Artifact, ...]:
+    """A subject's artifacts for one target, each with the backend that runs it."""
     subject = config.settings.subjects[name]
     defaults = config.settings.defaults
     given = [
-        section.artifact(stage, root=config.root, threads=defaults.threads, custom_ops=subject.custom_ops)
+        section.on(target).artifact(stage, root=config.root, threads=defaults.threads, custom_ops=subject.custom_ops)
         for stage, section in subject.artifacts.items()
     ]
-    files = build_of(config, name)
+    files = build_of(config, name, target)
     if files is not None:
         order = [stage.name for stage in config.chain(name).stages]
         built = made_artifacts(files, subject.artifacts, threads=defaults.threads)
@@ -82,17 +88,15 @@ def artifacts_of(config: Config, name: str) -> tuple[Artifact, ...]:
     return tuple(routed(artifact, python=python, timeout=timeout) for artifact in given)
 
 
-def build_of(config: Config, name: str) -> CompiledFiles | None:
-    """The files of a subject's build; None where it names none. Raises ArtifactError."""
+def build_of(config: Config, name: str, target: str) -> CompiledFiles | None:
+    """The files of a subject's build for one target; None where it names none. Raises ArtifactError."""
     subject = config.settings.subjects[name]
-    target = subject.platform or config.settings.defaults.platform
     return None if subject.build is None else subject.build.files(config.root, target)
 
 
-def _job(config: Config, name: str, profile: str | None) -> Job:
+def _job(config: Config, name: str, target: str, profile: str | None) -> Job:
     subject = config.settings.subjects[name]
-    defaults = config.settings.defaults
-    artifacts = artifacts_of(config, name)
+    artifacts = artifacts_of(config, name, target)
     planned, problems = _digests(artifacts)
     if problems:
         raise type(problems[0])(*(problem for error in problems for problem in error.problems))
@@ -105,7 +109,7 @@ def _job(config: Config, name: str, profile: str | None) -> Job:
             raise SampleError(*stale)
     plan = Plan(
         subject=name,
-        target=subject.platform or defaults.platform,
+        target=target,
         chain=config.chain(name),
         artifacts=planned,
         samples=samples,
@@ -122,7 +126,7 @@ def _job(config: Config, name: str, profile: str | None) -> Job:
         outputs=_output_map(subject),
         state=subject.state,
         badcases=_badcases(subject, samples),
-        build=build_of(config, name),
+        build=build_of(config, name, target),
     )
 
 

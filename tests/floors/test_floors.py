@@ -28,6 +28,7 @@ FLOORS = (
     "vendor",
     "judgement",
     "backends",
+    "sharing",
     "buildfacts",
     "localisation",
     "diagnosis",

@@ -1,7 +1,7 @@
 """Stands in for an interpreter with PyTorch: `python torch_stand_in.py FAULT MARK WORKER`; run as a script only.
 
 It computes the tiny network with numpy instead of running the worker. At its third sample it makes the file MARK
-and shows the fault: die, hang, garbage.
+and shows the fault: die, hang, garbage. `count` is none: it adds a line to MARK for each time it is asked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[st
     def infer(feeds: dict[str, Any]) -> Mapping[str, Any]:
         nonlocal done
         done += 1
-        if FAULT and done > FAULTY:
+        if FAULT == "count":
+            with Path(MARK).open("a") as mark:
+                mark.write("infer\n")
+        elif FAULT and done > FAULTY:
             Path(MARK).touch()
             print("out of memory", file=sys.stderr, flush=True)
             if FAULT == "die":

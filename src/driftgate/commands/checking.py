@@ -12,6 +12,7 @@ from driftgate.aside import Aside
 from driftgate.commands.speaking import EXIT_ERROR, LogText, log, progress, stdout, stopped_while_waiting
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Policy
+from driftgate.domain.plan import Leg
 from driftgate.domain.results import Results, Tool
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import inert
@@ -21,7 +22,7 @@ from driftgate.judgement.judge import judge
 from driftgate.keeping import FOLDER as RECORDINGS
 from driftgate.keeping import chosen, record
 from driftgate.messages.message import message
-from driftgate.pipeline import Breakable, capture
+from driftgate.pipeline import Breakable, capture_together
 from driftgate.plan import Job, prepare
 from driftgate.reporting.annotations import annotate, encoded
 from driftgate.reporting.comment import CommentLinks, comment
@@ -41,7 +42,7 @@ OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, ANNOTATIONS, COMMENT, LOG_FILE)
 #: The folder of the smallest part that shows the first divergence.
 REPRO = "repro"
 NOWHERE = CommentLinks()
-NONE_ASIDE: Mapping[str, Aside] = {}
+NONE_ASIDE: Mapping[tuple[str, str], Aside] = {}
 
 
 def check(
@@ -64,7 +65,7 @@ def check(
     jobs = prepare(config, subjects=subjects, profile=profile)
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
     with stopped_while_waiting() as breakable:
-        asides = {} if effort is None else {job.plan.subject: effort.aside() for job in jobs}
+        asides = {} if effort is None else {job.plan.key: effort.aside() for job in jobs}
         facts, interrupted = captured(jobs, breakable, asides)
         if not interrupted:
             with breakable():
@@ -87,31 +88,55 @@ def check(
 
 
 def captured(
-    jobs: Sequence[Job], breakable: Breakable, asides: Mapping[str, Aside] = NONE_ASIDE
+    jobs: Sequence[Job], breakable: Breakable, asides: Mapping[tuple[str, str], Aside] = NONE_ASIDE
 ) -> tuple[tuple[Facts, ...], bool]:
     """The facts of every leg of every job; True, and facts without runs, where it was stopped before their end.
 
-    `asides` takes outputs for an investigation, by subject.
+    `asides` takes outputs for an investigation, by the plan's key. Targets of one subject are run side by side.
     """
-    found: list[Facts] = []
+    found: dict[tuple[str, str], list[Facts]] = {}
     interrupted = False
-    for job in jobs:
-        for leg in job.plan.legs:
+    for together in _by_subject(jobs):
+        for legs in zip(*(job.plan.legs for job in together), strict=True):
             if interrupted:
-                found.append(Facts(job.plan))
-                continue
-            log(message("leg-started", leg=leg.id, stages=leg.stages, plan=job.plan.digest[:12]))
-            with progress(message("progress-leg", leg=leg.id)) as advance:
-                got = capture(job, leg, progress=advance, breakable=breakable, aside=asides.get(job.plan.subject))
-            interrupted = got.interrupted
-            found.append(got.facts)
-            _log_runs(got.facts)
-    return tuple(found), interrupted
+                captures = [Facts(job.plan) for job in together]
+            else:
+                work = [(job, leg, asides.get(job.plan.key)) for job, leg in zip(together, legs, strict=True)]
+                captures, interrupted = _captured_together(work, breakable)
+            for job, facts in zip(together, captures, strict=True):
+                found.setdefault(job.plan.key, []).append(facts)
+    return tuple(facts for job in jobs for facts in found[job.plan.key]), interrupted
+
+
+def _by_subject(jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
+    """The jobs in groups of one subject on its targets."""
+    subjects: dict[str, list[Job]] = {}
+    for job in jobs:
+        subjects.setdefault(job.plan.subject, []).append(job)
+    return tuple(map(tuple, subjects.values()))
+
+
+def _captured_together(work: Sequence[tuple[Job, Leg, Aside | None]], breakable: Breakable) -> tuple[list[Facts], bool]:
+    """The facts of one leg of each target, and whether one was interrupted."""
+    for job, leg, _ in work:
+        log(message("leg-started", leg=leg.id, stages=leg.stages, plan=job.plan.digest[:12]))
+    with progress(message("progress-leg", leg=", ".join(leg.id for _, leg, _ in work))) as advance:
+        got = capture_together(work, progress=advance, breakable=breakable)
+    for capture in got:
+        _log_runs(capture.facts)
+    return [capture.facts for capture in got], any(capture.interrupted for capture in got)
 
 
 def judged(facts: Sequence[Facts], policies: Mapping[str, Policy]) -> tuple[Judgement, ...]:
     """Every subject's facts, judged by its own policy."""
     return tuple(judge(one, policies[one.plan.subject]) for one in facts)
+
+
+def _own_folder(folder: Path, job: Job, jobs: Sequence[Job]) -> Path:
+    """Where a job writes below a folder: of several subjects, and of several targets, each has its own."""
+    if len(jobs) > 1:
+        folder /= job.plan.subject
+    return folder / job.plan.target if sum(other.plan.subject == job.plan.subject for other in jobs) > 1 else folder
 
 
 def recorded(
@@ -122,7 +147,7 @@ def recorded(
     for job, one, judgement in zip(jobs, facts, judgements, strict=True):
         samples = chosen(job, judgement) if not job.state else ()
         if samples:
-            folder = out / RECORDINGS / (job.plan.subject if len(jobs) > 1 else "")
+            folder = _own_folder(out / RECORDINGS, job, jobs)
             kept, problems = record(job, samples, folder)
             one = replace(one, recordings=(*one.recordings, *kept), problems=(*one.problems, *problems))
             log(message("recorded", samples=samples, count=len(kept)))
@@ -136,7 +161,7 @@ def investigated(
     judgements: Sequence[Judgement],
     effort: Effort,
     out: Path,
-    asides: Mapping[str, Aside] = NONE_ASIDE,
+    asides: Mapping[tuple[str, str], Aside] = NONE_ASIDE,
 ) -> tuple[Facts, ...]:
     """The facts with what an investigation of each job's first failing link found, its repro below `out`."""
     found: list[Facts] = []
@@ -147,8 +172,8 @@ def investigated(
             continue
         samples = worst_samples(one, judgement, link, effort.samples)
         with progress(message("progress-nodes", link=link.name)) as advance:
-            inquiry = look_into(job, link, samples, effort, aside=asides.get(job.plan.subject), progress=advance)
-        folder = out / REPRO / (job.plan.subject if len(jobs) > 1 else "")
+            inquiry = look_into(job, link, samples, effort, aside=asides.get(job.plan.key), progress=advance)
+        folder = _own_folder(out / REPRO, job, jobs)
         found.append(with_found(one, inquiry.write_repro(folder) if effort.repro else inquiry.found))
         log(message("investigated", link=link.name, seconds=inquiry.found.seconds))
     return tuple(found)

@@ -82,12 +82,12 @@ def command(
     job = _job(a, b, inputs, kind=LinkKind(kind), names=_names(outputs), options={"level": level, "threads": threads})
     with stopped_while_waiting() as breakable:
         wanted = effort(memory, node_samples, repro=repro) if nodes else None
-        asides = {} if wanted is None else {job.plan.subject: wanted.aside()}
+        asides = {} if wanted is None else {job.plan.key: wanted.aside()}
         facts, interrupted = captured([job], breakable, asides)
         policies = {job.plan.subject: Policy()}
         if wanted is not None and not interrupted:
             with breakable():
-                facts = (_with_nodes(job, facts[0], wanted, out, asides[job.plan.subject]),)
+                facts = (_with_nodes(job, facts[0], wanted, out, asides[job.plan.key]),)
         return deliver(facts, policies, out, as_json=as_json, log_text=log_text, interrupted=interrupted)
 
 

@@ -16,7 +16,8 @@ from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import LIMIT, inert, markup
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
-from driftgate.plan import artifacts_of
+from driftgate.plan import artifacts_of, targets_of
+from driftgate.sessions import Artifact
 from driftgate.settings.load import Config, load
 
 COLOURS = {State.THERE: "green", State.MISSING: "yellow", State.ODD: "bold yellow"}
@@ -53,14 +54,20 @@ def _items(settings: Config | None, out: Path, seconds: float) -> Iterator[Item]
     yield from own_packages()
     yield from vendor_tools(seconds=seconds)
     wanted: dict[tuple[str, ...], list[str]] = {}
-    for name in settings.settings.subjects if settings is not None else ():
-        for artifact in artifacts_of(settings, name) if settings is not None else ():
-            if artifact.backend in ("torch", "hbruntime"):
-                python = tuple(artifact.options.get("python") or (sys.executable,))
-                backends = wanted.setdefault(python, [])
-                backends.extend([artifact.backend] if artifact.backend not in backends else [])
+    for artifact in () if settings is None else _artifacts(settings):
+        if artifact.backend in ("torch", "hbruntime"):
+            python = tuple(artifact.options.get("python") or (sys.executable,))
+            backends = wanted.setdefault(python, [])
+            backends.extend([artifact.backend] if artifact.backend not in backends else [])
     yield from interpreters(wanted, seconds=seconds)
     yield room(out.absolute())
+
+
+def _artifacts(settings: Config) -> Iterator[Artifact]:
+    """Those of all subjects on all their targets."""
+    for name in settings.settings.subjects:
+        for target in targets_of(settings, name):
+            yield from artifacts_of(settings, name, target)
 
 
 def _entry(item: Item) -> dict[str, object]:

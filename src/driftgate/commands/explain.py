@@ -68,15 +68,15 @@ def command(folder: Path, as_json: bool, seconds: float, verbose: bool) -> int:
 
 def _told(results: Results, *, as_json: bool) -> int:
     """What a check has found out already, of all subjects."""
-    facts = {one.plan.subject: one for one in results.facts}
+    facts = {one.plan.key: one for one in results.facts}
     judged = results.judgements or tuple(judge(one, Policy()) for one in results.facts)
     found = tuple(
         Diagnosis(
             verdict=_verdict(judgement),
             explanations=(),
             findings=_shown(judgement),
-            ruled_out=tuple(c for i in facts[judgement.subject].investigations for c in i.ruled_out),
-            notes=tuple(note for i in facts[judgement.subject].investigations for note in i.notes),
+            ruled_out=tuple(c for i in facts[judgement.key].investigations for c in i.ruled_out),
+            notes=tuple(note for i in facts[judgement.key].investigations for note in i.notes),
             residual=math.nan,
             runs=0,
             compared=judgement.outcome is not Outcome.ERROR,

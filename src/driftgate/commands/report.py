@@ -40,7 +40,7 @@ def command(
     subjects: dict[tuple[str, str], list[Facts]] = {}
     for results in read:
         for facts in results.facts:
-            subjects.setdefault((facts.plan.subject, facts.plan.target), []).append(facts)
+            subjects.setdefault(facts.plan.key, []).append(facts)
     merged = [merge(subjects[key]) for key in sorted(subjects)]
     loaded = None if config is None else load(config)
     policies = {

@@ -199,6 +199,11 @@ class Judgement:
     flip_count: int = 0
     advice: tuple[Message, ...] = ()
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Subject and target, as of the plan."""
+        return self.subject, self.target
+
     def check(self, slug: str) -> CheckResult:
         """The row of that slug; KeyError if there is none."""
         for check in self.checks:

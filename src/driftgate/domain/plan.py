@@ -74,6 +74,11 @@ class Plan:
     omitted: tuple[Omission, ...] = ()
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Subject and target, which name it among the plans of a configuration."""
+        return self.subject, self.target
+
+    @property
     def stages(self) -> tuple[str, ...]:
         """The stages that run, in the chain's order."""
         have = {artifact.stage for artifact in self.artifacts}

@@ -23,6 +23,9 @@ BY_SUFFIX = {
     ".hbm": "hbruntime",
 }
 
+#: In a path: the platform, as in J6M.
+TARGET = "{target}"
+
 
 class ArtifactSection(Section):
     """What every artifact has. A bare path is short for `{path: …}` with the backend of its ending."""
@@ -46,6 +49,10 @@ class ArtifactSection(Section):
         if isinstance(value, Mapping) and "backend" not in value:
             return {"backend": backend_of(value), **value}
         return value
+
+    def on(self, target: str) -> ArtifactSection:
+        """With the platform for `{target}` in its paths."""
+        return self.model_copy(update={key: _on(getattr(self, key, None), target) for key in self.files})
 
     def artifact(self, stage: str, *, root: Path, threads: int, custom_ops: tuple[Path, ...]) -> Artifact:
         """As the value that a backend opens; paths are taken from `root`."""
@@ -163,6 +170,14 @@ AnyArtifact = Annotated[
     | Annotated[OtherArtifact, Tag("other")],
     Discriminator(_tag),
 ]
+
+
+def _on(value: object, target: str) -> object:
+    if isinstance(value, Path):
+        return Path(str(value).replace(TARGET, target))
+    if isinstance(value, tuple):
+        return tuple(_on(item, target) for item in value)
+    return value
 
 
 def _plain(value: object, root: Path) -> object:

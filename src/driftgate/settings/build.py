@@ -8,7 +8,7 @@ from pydantic import Field
 
 from driftgate.domain.toolchain.build import CompiledFiles
 from driftgate.sessions import Artifact
-from driftgate.settings.artifacts import BY_SUFFIX, AnyArtifact, HbRuntimeArtifact, OnnxRuntimeArtifact
+from driftgate.settings.artifacts import BY_SUFFIX, TARGET, AnyArtifact, HbRuntimeArtifact, OnnxRuntimeArtifact
 from driftgate.settings.section import Section
 from driftgate.vendor.outputs import find_outputs
 
@@ -24,7 +24,7 @@ class BuildSettings(Section):
 
     def files(self, root: Path, target: str) -> CompiledFiles:
         """What lies there. Raises ArtifactError."""
-        return find_outputs(root / self.from_.replace("{target}", target), self.prefix)
+        return find_outputs(root / self.from_.replace(TARGET, target), self.prefix)
 
 
 def made_artifacts(files: CompiledFiles, known: dict[str, AnyArtifact], *, threads: int) -> list[Artifact]:

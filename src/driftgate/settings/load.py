@@ -315,7 +315,9 @@ def _files(config: Config, *, for_samples: bool) -> Iterator[Message]:
             continue
         for stage, artifact in subject.artifacts.items():
             for key in artifact.files:
-                yield from _absent(config, (*at, "artifacts", stage), key, getattr(artifact, key, None))
+                for target in subject.platforms(config.settings.defaults.platform):
+                    value = getattr(artifact.on(target), key, None)
+                    yield from _absent(config, (*at, "artifacts", stage), key, value)
         yield from _absent(config, (*at, "samples"), "manifest", subject.samples.manifest)
         if subject.score is not None:
             yield from _absent(config, (*at, "score"), "labels", subject.score.labels.path)

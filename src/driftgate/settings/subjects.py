@@ -85,6 +85,10 @@ class SubjectSettings(Section):
 
     chain: str | None = None
     platform: str | None = None
+    targets: tuple[str, ...] = Field(
+        default=(),
+        description="platforms, instead of one: {target} in paths stands for each; files they have in common run once",
+    )
     artifacts: dict[str, AnyArtifact] = Field(description="what stands for each stage, beside those of `build`")
     build: BuildSettings | None = Field(
         default=None, description="the folder of hb_compile, whose files stand for their stages; may stand in artifacts"
@@ -113,5 +117,24 @@ class SubjectSettings(Section):
         if not self.artifacts and self.build is None:
             raise ValueError("artifacts is empty; name at least one stage, or a build")
         return self
+
+    @field_validator("targets")
+    @classmethod
+    def _known_targets(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for target in value:
+            _known_platform(target)
+        if len(set(value)) < len(value):
+            raise ValueError("names one twice")
+        return value
+
+    @model_validator(mode="after")
+    def _one_way_to_name_targets(self) -> SubjectSettings:
+        if self.targets and self.platform is not None:
+            raise ValueError("give platform or targets, not both")
+        return self
+
+    def platforms(self, default: str) -> tuple[str, ...]:
+        """The targets, at least one."""
+        return self.targets or (self.platform or default,)
 
     _platform = field_validator("platform")(_known_platform)

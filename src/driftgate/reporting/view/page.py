@@ -77,7 +77,7 @@ def page(results: Results) -> Page:
 def facts_of(results: Results, judgement: Judgement) -> Facts | None:
     """The facts a judgement was made from; None where only the judgement was kept."""
     for facts in results.facts:
-        if (facts.plan.subject, facts.plan.target) == (judgement.subject, judgement.target):
+        if facts.plan.key == judgement.key:
             return facts
     return None
 
