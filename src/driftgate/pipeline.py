@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from driftgate.artifactfacts import artifact_facts
 from driftgate.aside import Aside
 from driftgate.backends.registry import backend
 from driftgate.backends.stateful import StatefulSession
@@ -57,6 +58,7 @@ class _Runner:
     session: Session | None = None
     environment: Environment | None = None
     optional: tuple[str, ...] = ()
+    told: Mapping[str, str] = field(default_factory=dict)  # what the artifact says of itself
     inputs: tuple[tuple[str, str], ...] | None = None
     done: int = 0
     seconds: float = 0.0
@@ -195,7 +197,10 @@ def _capturing(
             runners[link.candidate].notes.extend(comparators[link.name].notes)
     facts = Facts(
         plan=plan,
-        tool_facts=() if job.build is None else build_facts(job.build, plan.target),
+        tool_facts=(
+            *(() if job.build is None else build_facts(job.build, plan.target)),
+            *(fact for runner in runners.values() for fact in artifact_facts(runner.stage, runner.told, plan.target)),
+        ),
         runs=tuple(_run(runner, leg) for runner in runners.values()),
         environments=tuple({r.environment.id: r.environment for r in runners.values() if r.environment}.values()),
         measurements=tuple(
@@ -234,6 +239,7 @@ def _open(
         with breakable():
             session = stack.enter_context(opener(artifact))
         runner.optional = getattr(session, "optional_inputs", ())
+        runner.told = getattr(session, "told", {})
         runner.session = session
         runner.environment = session.environment
         runner.notes.extend(session.notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 
@@ -81,6 +81,12 @@ class _Once:
     def environment(self) -> Environment:
         """That of the session."""
         return self._session.environment
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """What the artifact says of itself; nothing where the session has no such thing."""
+        found: Mapping[str, str] = getattr(self._session, "told", {})
+        return found
 
     @property
     def notes(self) -> tuple[Message, ...]:

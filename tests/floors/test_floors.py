@@ -30,6 +30,7 @@ FLOORS = (
     "backends",
     "sharing",
     "buildfacts",
+    "artifactfacts",
     "localisation",
     "diagnosis",
     "reporting",

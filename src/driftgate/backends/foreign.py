@@ -6,12 +6,16 @@ The protocol, version 1. The worker writes one JSON object a line, the greeting 
     {"number": 1, "do": "open", "request": {…}, "taps": […]}
     {"number": 1, "ok": {"inputs": [{"name", "dtype", "shape", "optional"}], "provider", "level", "threads",
                          "modules": [[name, type], …], "anything": true where any feeds will do,
-                         "outputs": [{"name", …}] where they are known before the first run}}
+                         "outputs": [{"name", …}] where they are known before the first run,
+                         "told": {"march": …} where the artifact says something of itself}}
     {"number": 2, "do": "infer", "sample": "0000", "feeds": {"x": "in-0.npy"}}
     {"number": 2, "ok": {"outputs": {"y": "out-0.npy"}}}
     {"number": 3, "do": "trace", "sample": "0000", "feeds": {"x": "in-0.npy"}}
     {"number": 3, "ok": {"calls": [{"tensor", "module", "size", "same"}]}}
     {"number": 4, "error": {"kind": "tool", "code": "torch-tap-unknown", "params": {…}}}
+
+Where integers of an input or output stand for numbers, its entry has "quantized", their type, with "scales",
+"zero_points" and "axis".
 
 Tensors are `.npy` files in the folder that the script itself lies in, a private one. In a container, this folder
 must be mounted under its own name. The end of its stdin ends the worker.
@@ -20,6 +24,7 @@ must be mounted under its own name. The end of its stdin ends the worker.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -37,9 +42,10 @@ from driftgate.backends.process import Child, ChildDied, ChildSilent
 from driftgate.backends.processor import processor
 from driftgate.backends.quantfile import OutputQuantization
 from driftgate.domain.runs import Environment
-from driftgate.domain.tensors import Signature, TensorSpec
+from driftgate.domain.tensors import Quantization, Signature, TensorSpec
 from driftgate.errors import ArtifactError, BackendError, DriftgateError, LoadRefused, SampleError
 from driftgate.messages.message import Message, Param, message
+from driftgate.numerics.alignment import quantised
 from driftgate.sessions import Tensor, Tensors
 
 PROTOCOL = 1
@@ -118,6 +124,7 @@ class ForeignSession:
         self._quantization = line.quantization
         self._seen = False
         self._outputs = tuple(self._described(line.spec(e)) for e in line.items({"outputs": [], **opened}, "outputs"))
+        self._told = {name: str(value) for name, value in line.entries({"told": {}, **opened}, "told").items()}
         self._modules = tuple(line.module(entry) for entry in line.items({"modules": [], **opened}, "modules"))
         self._environment = Environment(
             provider=str(opened.get("provider", "")),
@@ -153,16 +160,26 @@ class ForeignSession:
         return self._modules
 
     @property
+    def told(self) -> Mapping[str, str]:
+        """What the artifact says of itself, such as its march, by name."""
+        return self._told
+
+    @property
     def notes(self) -> tuple[Message, ...]:
-        """Nothing to say."""
-        return ()
+        """Which inputs are quantised here, as the node that did it was removed."""
+        names = tuple(spec.name for spec in self._inputs if spec.quantization is not None)
+        return (message("inputs-requantised", stage=self._line.stage, inputs=names),) if names else ()
 
     def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
         """Hand the feeds over as files, and read the outputs from files."""
         with self._asked("infer", feeds, sample) as answer:
             made = {name: self._read(file) for name, file in self._line.entries(answer, "outputs").items()}
         if not self._seen:
-            specs = (TensorSpec(name, t.dtype.name, t.shape) for name, t in made.items())
+            known = {spec.name: spec for spec in self._outputs}
+            specs = (
+                replace(known.get(name, TensorSpec(name, "")), dtype=t.dtype.name, shape=t.shape)
+                for name, t in made.items()
+            )
             self._outputs, self._seen = tuple(self._described(spec) for spec in specs), True
         return made
 
@@ -179,6 +196,7 @@ class ForeignSession:
     @contextmanager
     def _asked(self, verb: str, feeds: Tensors, sample: str) -> Iterator[Mapping[str, Any]]:
         """The answer to a command that takes feeds; its files are there as long as this lasts."""
+        feeds = {name: self._fitted(name, value) for name, value in feeds.items()}
         if not self._takes_anything:
             check_feeds(feeds, self._inputs, stage=self._line.stage, sample=sample, optional=self._optional)
         names = {name: f"in-{position}.npy" for position, name in enumerate(feeds)}
@@ -189,6 +207,13 @@ class ForeignSession:
         finally:
             for spent in self._folder.glob("*.npy"):
                 spent.unlink()
+
+    def _fitted(self, name: str, feed: Tensor) -> Tensor:
+        """A feed as its input takes it: numbers for an input of scaled integers are quantised."""
+        spec = next((spec for spec in self._inputs if spec.name == name), None)
+        if spec is None or spec.quantization is None or feed.dtype.kind != "f":
+            return feed
+        return quantised(feed, spec.quantization, spec.dtype)
 
     def __enter__(self) -> ForeignSession:
         return self
@@ -206,6 +231,15 @@ class ForeignSession:
         except (OSError, ValueError, EOFError) as error:
             raise self._line.nonsense(f"{file}: {error}") from error
         return tensor
+
+
+def _quantization(entry: Mapping[str, Any]) -> Quantization:
+    """Scales, zero points and axis of an entry. Raises KeyError, TypeError or ValueError."""
+    axis = entry.get("axis")
+    scales = tuple(float(scale) for scale in entry["scales"])
+    if not scales or not all(math.isfinite(scale) and scale > 0 for scale in scales):
+        raise ValueError("scales")
+    return Quantization(scales, tuple(int(zero) for zero in entry["zero_points"]), None if axis is None else int(axis))
 
 
 class _Line:
@@ -278,7 +312,12 @@ class _Line:
             raise self.nonsense(json.dumps(entry))
         shape = entry.get("shape")
         fixed = None if shape is None else tuple(None if n is None else int(n) for n in shape)
-        return TensorSpec(entry["name"], str(entry.get("dtype") or ""), fixed)
+        if not entry.get("quantized"):
+            return TensorSpec(entry["name"], str(entry.get("dtype") or ""), fixed)
+        try:
+            return TensorSpec(entry["name"], np.dtype(entry["quantized"]).name, fixed, _quantization(entry))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self.nonsense(json.dumps(entry)) from error
 
     def module(self, entry: object) -> tuple[str, str]:
         """A module's name and type."""

@@ -21,8 +21,9 @@ class HbRuntimeBackend:
     """The artifact is a file that HBRuntime loads.
 
     Options: `python` (command of the vendor's interpreter, such as `docker run …`), `timeout` (seconds an answer
-    may take). Nothing can be tapped: HBRuntime gives the network's outputs only. `<name>.signature.json` beside the
-    file tells the scales of integer outputs, as with recordings: those of a removed dequantise node, for instance.
+    may take), `model` (the network, where a packed .hbm has several). Nothing can be tapped: HBRuntime gives the
+    network's outputs only. The scales of integer inputs and outputs, those of removed quantise and dequantise nodes,
+    are what hbdk4.compiler tells where it is installed; `<name>.signature.json` beside the file goes before it.
     """
 
     needs_feeds = True
@@ -47,7 +48,7 @@ class HbRuntimeBackend:
                 stage=artifact.stage,
                 interpreter=tuple(options.get("python") or (sys.executable,)),
                 script=SCRIPT,
-                request={"path": str(artifact.path.absolute())},
+                request={"path": str(artifact.path.absolute()), "model": options.get("model")},
                 seconds=float(options.get("timeout") or DEFAULT_SECONDS),
                 taps=tuple(taps),
                 quantization=read_quantization(signature_path(artifact.path)) or {},

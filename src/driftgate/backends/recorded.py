@@ -7,26 +7,34 @@ from pathlib import Path
 from types import TracebackType
 
 from driftgate.backends.artifactfiles import files_digest
+from driftgate.backends.boardtensors import layout_of, quantization_of, read_board_model, tensors_of
 from driftgate.backends.quantfile import FILE_NAME, OutputQuantization, read_quantization, signature_path
 from driftgate.domain.runs import Environment
 from driftgate.domain.tensors import Signature, TensorSpec
 from driftgate.errors import ArtifactError, BackendError, SampleError
 from driftgate.messages.message import Message, Param, message
 from driftgate.sessions import Artifact, Tensor, Tensors
+from driftgate.storage.dumps import DumpFolder
 from driftgate.storage.tensorfiles import TensorSource, open_source
 
 PROVIDER = "recorded"
 
 
 class RecordedBackend:
-    """The artifact's path is any tensor source, with or without a signature.json. There are no options."""
+    """The artifact's path is any tensor source, with or without a signature.json.
+
+    Options: `model_info`, a text with what the board's runtime said of the model. Then the path is a folder of what
+    hrt_model_exec dumped, one folder a sample, read by type and stride; signature.json goes before its scales, which
+    have six digits. `model`: which one, where that text describes several.
+    """
 
     needs_feeds = False
 
     def digest(self, artifact: Artifact) -> str:
         """SHA-256 over all files of the recording, and the signature.json."""
-        path, source = _source(artifact)
-        return files_digest(_parts(path, source))
+        path, source, described = _source(artifact)
+        told = [("model_info", Path(artifact.options["model_info"]))] if described else []
+        return files_digest([*_parts(path, source), *told])
 
     def open(self, artifact: Artifact, taps: Sequence[str] = ()) -> RecordedSession:
         """Read the first sample, from which the signature is taken.
@@ -34,8 +42,8 @@ class RecordedBackend:
         The outputs are those that signature.json lists, else all recorded tensors. Taps are further tensors
         that were recorded under these names; BackendError names those that were not.
         """
-        path, source = _source(artifact)
-        listed = read_quantization(signature_path(path))
+        path, source, described = _source(artifact)
+        listed = read_quantization(signature_path(path)) or described
         first = _read(source, source.ids[0])
         said: dict[str, Param] = {"stage": artifact.stage, "path": str(path), "recorded": tuple(sorted(first))}
         if listed is not None and (missing := tuple(sorted(listed.keys() - first.keys()))):
@@ -110,13 +118,31 @@ class RecordedSession:
         return None
 
 
-def _source(artifact: Artifact) -> tuple[Path, TensorSource]:
+def _source(artifact: Artifact) -> tuple[Path, TensorSource, Mapping[str, OutputQuantization] | None]:
+    """Path and tensors of the recording, and its outputs as the board's runtime describes them, if that was kept."""
     if artifact.path is None:
         raise ArtifactError(message("artifact-no-path", stage=artifact.stage, backend=artifact.backend))
+    info = artifact.options.get("model_info")
     try:
-        return artifact.path, open_source(artifact.path)
+        if info is None:
+            return artifact.path, open_source(artifact.path), None
+        return _dumped(artifact.path, Path(info), artifact.options.get("model"))
     except SampleError as error:
         raise ArtifactError(*error.problems) from error
+
+
+def _dumped(
+    folder: Path, info: Path, model: str | None
+) -> tuple[Path, TensorSource, Mapping[str, OutputQuantization]]:
+    if not folder.is_dir():
+        raise SampleError(message("dumps-none", path=str(folder)))
+    tensors = tensors_of(read_board_model(info, model), "output", path=info)
+    try:
+        layouts = {str(tensor.name): layout_of(tensor) for tensor in tensors}
+    except ValueError as error:
+        raise ArtifactError(message("board-dynamic", path=str(info), tensor=str(error))) from error
+    described = {str(tensor.name): OutputQuantization(quantization_of(tensor)) for tensor in tensors}
+    return folder, DumpFolder(folder, layouts), described
 
 
 def _read(source: TensorSource, sample: str) -> dict[str, Tensor]:

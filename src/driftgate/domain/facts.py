@@ -18,6 +18,8 @@ from driftgate.errors import MergeConflict
 from driftgate.messages.message import Message, Param, message
 
 T = TypeVar("T")
+#: Kind of what an artifact says of itself; its source is the stage.
+OF_ARTIFACT = "artifact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,10 @@ class Facts:
     tool_facts: tuple[ToolFacts, ...] = ()
     problems: tuple[Problem, ...] = ()
 
-    def told(self, kind: str, name: str) -> Param | None:
-        """A value that a vendor's file of this kind says; None where none does."""
-        return next((dict(one.values).get(name) for one in self.tool_facts if one.kind == kind), None)
+    def told(self, kind: str, name: str, source: str | None = None) -> Param | None:
+        """A value that a vendor's file of this kind says, or only that `source`; None where none does."""
+        found = (one for one in self.tool_facts if one.kind == kind and source in (None, one.source))
+        return next((dict(one.values).get(name) for one in found), None)
 
     def runs_of(self, stage: str) -> tuple[Run, ...]:
         """The runs of one stage, in all legs."""

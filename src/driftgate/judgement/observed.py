@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftgate.domain.chain import Link, LinkKind
-from driftgate.domain.facts import Facts
+from driftgate.domain.facts import OF_ARTIFACT, Facts
 from driftgate.domain.investigations import Explanation
 from driftgate.domain.judgement import Outcome, Verdict
 from driftgate.domain.measurements import Measurement, Role
@@ -29,6 +29,8 @@ LEAST_VARIED = 16  # numbers of which a varied output has more than one value
 NOISE, UNREAL = 1e-5, 1e-3
 UNKNOWN_OPERATORS = frozenset({"onnx-unknown-domain", "onnx-vendor-operator", "ort-refused-node"})
 ON_THE_TARGET = frozenset({"quantized", "quantized_removed", "hbm"})
+#: Stage of a .bc or .hbm → the phase that it must be in.
+PHASES = {"qat_bc": "float", "nv12_quantized": "fixed-point", **dict.fromkeys(ON_THE_TARGET, "fixed-point")}
 BY_SCORE = "judged-by-score"
 INCOMPLETE = frozenset({"run-missing", "run-partial", "samples-partial", "nothing-compared", "zero-compared"})
 
@@ -203,11 +205,33 @@ def find_refused(observed: Observed) -> Iterator[Explanation]:
 
 
 def find_other_march(observed: Observed) -> Iterator[Explanation]:
-    """The build's log tells a march that is not the target's."""
-    facts = observed.facts
-    fits = facts.told("log", "march-fits")  # 0 or 1 where it was stored in between
-    if observed.link.candidate in ON_THE_TARGET and fits is not None and not fits:
-        yield Explanation("march-mismatch", True, (), subjects=(str(facts.told("log", "march")), facts.plan.target))
+    """The build's log, or the artifact itself, tells a march that is not the target's."""
+    facts, stage = observed.facts, observed.link.candidate
+    if stage not in ON_THE_TARGET:
+        return
+    for kind, source in (("log", None), (OF_ARTIFACT, stage)):
+        fits = facts.told(kind, "march-fits", source)  # 0 or 1 where it was stored in between
+        if fits is not None and not fits:
+            march = str(facts.told(kind, "march", source))
+            yield Explanation("march-mismatch", True, (), subjects=(march, facts.plan.target))
+            return
+
+
+def find_other_phase(observed: Observed) -> Iterator[Explanation]:
+    """A .bc before convert stands for a stage behind it, or the reverse: another file was evaluated."""
+    stage = observed.link.candidate
+    found, wanted = observed.facts.told(OF_ARTIFACT, "phase", stage), PHASES.get(stage)
+    if found is not None and wanted is not None and found != wanted:
+        yield Explanation("stale-artifact", True, (), subjects=(stage, f"{found}, not {wanted}"))
+
+
+def find_version_skew(observed: Observed) -> Iterator[Explanation]:
+    """Neighbouring artifacts that do not agree come from two versions of the toolchain."""
+    facts, link = observed.facts, observed.link
+    of_a, of_b = (facts.told(OF_ARTIFACT, "version", stage) for stage in (link.reference, link.candidate))
+    if observed.failed and of_a is not None and of_b is not None and of_a != of_b:
+        subjects = (f"{link.reference} {of_a}", f"{link.candidate} {of_b}")
+        yield Explanation("toolchain-version-mismatch", True, (), subjects=subjects)
 
 
 def find_uncalibrated(observed: Observed) -> Iterator[Explanation]:
@@ -221,6 +245,8 @@ def find_uncalibrated(observed: Observed) -> Iterator[Explanation]:
 
 RULES: tuple[Rule, ...] = (
     find_other_march,
+    find_other_phase,
+    find_version_skew,
     find_uncalibrated,
     find_incomplete,
     find_refused,

@@ -97,10 +97,18 @@ ENGLISH: dict[str, str] = {
     "worker-over": "{stage}: the worker of {command} failed before and cannot go on",
     "worker-package": "{stage}: {command} has no {package}: {reason}; install it there or name another interpreter",
     "worker-raised": "{stage}: the worker of {command} raised at {doing}: {reason}; its last words: {tail}",
+    "dumps-none": "{path} has no folder with model_infer_output_<number>_<name>.bin in it: give the folder that holds one folder of hrt_model_exec's dumps for each sample",
+    "dump-missing": "{path} has no model_infer_output_{number}_….bin, which is {output}: dump this sample again with --enable_dump and --dump_format bin",
+    "dump-otherwise": "{path} is not {output} as model-info describes it: {reason}",
+    "board-model": "{path} describes the models {names}, and {model} is asked for: name one of them under `model` of the artifact",
+    "board-tensors": "{path} does not tell type, shape and quantisation of every {direction}: {tensors}. Keep the whole output of hrt_model_exec model_info",
+    "board-dynamic": "{path} gives {tensor} a shape or stride that is only known when it runs, so its dumps cannot be read",
     "hbruntime-absent": "{stage}: {python} cannot import horizon_tc_ui, whose HBRuntime runs this file: {reason}. Name the interpreter of the OpenExplorer environment, or a container, under `python`",
     "hbruntime-old": "{stage}: {python} has the tools of XJ3/J5, not of Journey 6: {reason}. Name the interpreter of an OpenExplorer 3 environment under `python`",
     "hbruntime-refused": "{stage}: HBRuntime does not load {path}: {reason}",
     "hbruntime-outputs": "{stage}: HBRuntime gave {found} outputs, and the file names {wanted}: {outputs}",
+    "hbruntime-model": "{stage}: hbdk4.compiler, which runs {model} of {path}, does not: {reason}",
+    "hbruntime-networks": "{stage}: {path} has the networks {names}, and {model} is asked for: name one of them under `model` of the artifact",
     "hbruntime-taps": "{stage}: HBRuntime gives the outputs of {path} only; {taps} cannot be tapped",
     "doctor-name": "What",
     "doctor-state": "State",
@@ -144,6 +152,11 @@ ENGLISH: dict[str, str] = {
     ),
     "torch-inputs-unnamed": (
         "{stage}: forward takes *{parameter}; give its inputs names, for example in a wrapper that load returns"
+    ),
+    "torch-fake-quant": (
+        "{stage}: the network has modules of horizon_plugin_pytorch {version} ({found}), and its quantization has no "
+        "set_fake_quantize with a FakeQuantState.VALIDATION, the only state that is compared: {reason}; name an "
+        "interpreter with a release that has both, instead of {command}, under `python`"
     ),
     "torch-device": "{stage}: device {device} cannot be used: {reason}",
     "torch-output-type": (
@@ -392,6 +405,7 @@ ENGLISH: dict[str, str] = {
     "feed-unwanted": "sample {sample}: no stage takes the feeds {feeds}; rename them, map them under inputs, or take them out of the samples",
     "feeds-unused": "{stage} does not take the feeds {feeds}",
     "input-unfed": "{stage}, sample {sample}: the inputs {inputs} have no feed; the sample has {feeds}; map them under inputs",
+    "inputs-requantised": "{stage}: the quantise node of {inputs} was removed, so numbers are quantised here, by the scale that the file tells",
     "runtime-from-raw": "{stage} was fed raw samples: no runtime samples are declared",
     # --- findings
     "float-inside": "the build has float operators inside the network, so bit equality cannot hold: judged by score, or like a lossy link",
@@ -613,7 +627,7 @@ ENGLISH: dict[str, str] = {
     "nodes-vendor": "numbers of the vendor's tool, not measured here: column {column} of {source}, {count} nodes, {unread} rows unreadable",
     "nodes-vendor-none": "the vendor's tool gives every node a cosine of {limit} or more",
     "nodes-vendor-title": "Nodes that the vendor's tool gives a low cosine",
-    "node-table-none": "{path}: no table of nodes with a cosine was found; wanted one of the columns {wanted} beside the nodes' names, found {found}: give the whole log of hb_verifier or hb_compile, or node_info.csv",
+    "node-table-none": "{path}: no table of nodes with a cosine was found; wanted one of the columns {wanted} beside the nodes' names, found {found}: give the whole log of hb_verifier or hb_compile, node_info.csv, or QuantAnalysis' compare_per_layer_out",
     "column-cosine": "Cosine (vendor)",
     "first-vendor-node": "First node below the limit by the vendor's table",
     "nodes-title": "Nodes that add more than their precision explains",
@@ -846,6 +860,12 @@ ENGLISH: dict[str, str] = {
     "init-exists": "{path} is there already; use --force to replace it, or --out for another name",
     "init-no-folder": "{folder} is not a folder; name the one in which hb_compile has worked",
     "init-nothing": "{folder} has none of the vendor's files; wanted names that end in: {endings}",
+    "init-yaml-several": "several YAML files name the build {prefix} and say different things: {paths}; none of them is taken, name one with --yaml",
+    "init-yaml-other": "{path} names the prefix {found}, and the folder has {prefixes}; what it says is taken nevertheless",
+    "init-log-other": "{path} is the log of {found}, not of {prefix}, and is passed over",
+    "init-march-folder": "{folder} is named for {target}, and its model is built for march {march}",
+    "init-conflict": "{what} is {found} by {source}, and {other} by {other_source}; find out which one the files were built with",
+    "init-undeclared": "input {input} is made {rt} at run time of {train}, which driftgate does not do: give samples.runtime",
     "init-written": "wrote {path} for {subjects}; fill in the lines with <…>",
     "internal-error": "internal error, {kind}: {reason}; run again with --verbose and report it",
     "stopped": "stopped; nothing was written",

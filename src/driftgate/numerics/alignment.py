@@ -18,6 +18,23 @@ PICTURE_RANK = 4
 
 def dequantised(tensor: Tensor, quantization: Quantization) -> Tensor:
     """Integers as the numbers they stand for, (q - zero_point)·scale in float64; per axis where one is given."""
+    scales, zeros = _around(tensor, quantization)
+    values: Tensor = (tensor.astype(np.float64) - zeros) * scales
+    return values
+
+
+def quantised(tensor: Tensor, quantization: Quantization, dtype: str) -> Tensor:
+    """Numbers as integers of a type, round(value / scale) + zero_point, ties to even, saturating: what a quantise node
+    at the edge of a network does. NaN becomes the zero point."""
+    scales, zeros = _around(tensor, quantization)
+    reach = np.iinfo(dtype)
+    with np.errstate(invalid="ignore"):
+        rounded = np.rint(np.nan_to_num(tensor.astype(np.float64) / scales, nan=0.0)) + zeros
+    return np.clip(rounded, reach.min, reach.max).astype(dtype)
+
+
+def _around(tensor: Tensor, quantization: Quantization) -> tuple[Tensor, Tensor]:
+    """Scales and zero points in a shape that goes with the tensor."""
     scales = np.asarray(quantization.scales, dtype=np.float64)
     zeros = np.asarray(quantization.zero_points, dtype=np.float64)
     if quantization.axis is not None and (len(scales) > 1 or len(zeros) > 1):
@@ -25,8 +42,7 @@ def dequantised(tensor: Tensor, quantization: Quantization) -> Tensor:
         around[quantization.axis] = -1
         scales = scales.reshape(around) if scales.size > 1 else scales
         zeros = zeros.reshape(around) if zeros.size > 1 else zeros
-    values: Tensor = (tensor.astype(np.float64) - zeros) * scales
-    return values
+    return scales, zeros
 
 
 def same_shape(a: Tensor, b: Tensor) -> Tensor | None:

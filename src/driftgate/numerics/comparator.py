@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,8 @@ from driftgate.numerics.outputs import NamedTensor, OutputPair, pair_outputs
 
 Tensor = NDArray[Any]
 COMPARABLE = "fiub"  # numpy kinds: float, int, unsigned, bool
+#: Scales that hrt_model_exec prints have six digits (toolchain facts §7.3).
+PRINTED = 6e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,7 @@ class Comparator:
         quant_a, quant_b = _quantization(spec_a, a), _quantization(spec_b, b)
         scaled: list[str] = []
         axis = None
-        if quant_a != quant_b:
+        if not _alike(quant_a, quant_b):
             if quant_a is not None:
                 a, scaled = dequantised(a, quant_a), ["a"]
             if quant_b is not None:
@@ -246,6 +249,16 @@ def _quantization(spec: TensorSpec | None, tensor: Tensor) -> Quantization | Non
     if spec is None or tensor.dtype.kind not in "iu":
         return None
     return spec.quantization
+
+
+def _alike(a: Quantization | None, b: Quantization | None) -> bool:
+    """Whether integers of both stand for the same numbers; the scales may be those of a tool that prints six digits."""
+    if a is None or b is None or a == b:
+        return a == b
+    if len(a.scales) != len(b.scales) or a.axis != b.axis or set(a.zero_points) != set(b.zero_points):
+        return False
+    fits = all(math.isclose(x, y, rel_tol=PRINTED) for x, y in zip(a.scales, b.scales, strict=True))
+    return fits and (len(set(a.zero_points)) == 1 or a.zero_points == b.zero_points)
 
 
 def _channels(alignment: Alignment) -> tuple[int | None, int]:

@@ -83,10 +83,19 @@ class OnnxRuntimeArtifact(ArtifactSection):
 
 
 class RecordedArtifact(ArtifactSection):
-    """Outputs recorded elsewhere: a stacked .npz, a folder of <sample>.npz, or of <sample>/<tensor>.npy."""
+    """Outputs recorded elsewhere: a stacked .npz, a folder of <sample>.npz, or of <sample>/<tensor>.npy; or, with
+    `model-info`, of <sample>/ and in it what hrt_model_exec dumped."""
+
+    files: ClassVar[tuple[str, ...]] = ("path", "node_table", "model_info")
 
     backend: Literal["recorded"] = "recorded"
     path: Path = Field(description="the recording")
+    model_info: Path | None = Field(
+        default=None,
+        description="what hrt_model_exec model_info, hbm_runtime or hbm_infer's get_output_info said: dumps are read "
+        "by the types and strides that stand there",
+    )
+    model: str | None = Field(default=None, description="which model of model-info, where there are several")
 
 
 class TorchArtifact(ArtifactSection):
@@ -128,6 +137,7 @@ class HbRuntimeArtifact(ArtifactSection):
     python: tuple[str, ...] | None = Field(
         default=None, description="the vendor's interpreter, as a command list: a path, docker run …"
     )
+    model: str | None = Field(default=None, description="the network, where a packed .hbm has several")
     timeout: float | None = Field(default=None, gt=0, description="seconds that one answer may take")
 
 
