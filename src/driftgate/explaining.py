@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,15 +12,16 @@ import numpy as np
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.backends.recorded import RecordedBackend
 from driftgate.backends.registry import backend
-from driftgate.diagnosis.bench import OpenParts
+from driftgate.diagnosis.bench import Answer, OpenParts
 from driftgate.diagnosis.engine import diagnose
+from driftgate.diagnosis.unseen_planes import plane_names
 from driftgate.domain.chain import Link
-from driftgate.domain.evidence import Evidence, LinkNote
+from driftgate.domain.evidence import Board, BoardInput, Evidence, LinkNote
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Judgement
 from driftgate.domain.tensors import Signature, TensorSpec
-from driftgate.errors import BackendError, DriftgateError, LoadRefused
+from driftgate.errors import BackendError, DriftgateError, LoadRefused, SampleError
 from driftgate.investigating import failed_links, found_of
 from driftgate.localisation.subject import Parts
 from driftgate.messages.message import message
@@ -31,6 +33,9 @@ from driftgate.plan import Job
 from driftgate.sessions import Artifact, Session, Tensor, Tensors
 
 SECONDS = 30.0
+#: Stages in which calibration shows, and how many of its samples are looked at.
+CALIBRATED = ("calibrated", "ptq", "quantized")
+CALIBRATION_SAMPLES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,11 @@ def explain_link(
     found = found_of(facts, link)
     try:
         evidence = gathered(job, link, samples)
-        diagnosis = diagnose(evidence, _opener(job), seconds=seconds)
+        with ExitStack() as stack:
+            fed = (evidence.feeds_a, evidence.feeds_b or evidence.feeds_a)
+            stages = (link.reference, link.candidate)
+            a, b = (_answer(job, stage, feeds, stack) for stage, feeds in zip(stages, fed, strict=True))
+            diagnosis = diagnose(evidence, _opener(job), seconds=seconds, answers=(a, b))
     except DriftgateError as error:
         return replace(found, notes=(*found.notes, *error.problems))
     return replace(
@@ -99,9 +108,41 @@ def gathered(job: Job, link: Link, samples: Sequence[str]) -> Evidence:
         model_a=a.model,
         model_b=b.model,
         load_error=b.refused,
+        board=None if b.recorded else _input_of(told_b),
+        buffers=_planes(told_b),
+        calib=_calibrated_with(job, a.feeds) if link.candidate in CALIBRATED else {},
         post=_threshold(job),
         link=LinkNote(link.reference, link.candidate, link.kind.value, job.plan.target),
     )
+
+
+def _calibrated_with(job: Job, fed: Tensors) -> dict[str, Tensor]:
+    """Calibration samples by input along axis 0, evenly spread; those that are as what was fed but for their number,
+    and none where they cannot be read."""
+    source = job.calibration
+    if source is None:
+        return {}
+    ids = source.ids
+    chosen = [ids[round(at)] for at in np.linspace(0, len(ids) - 1, min(len(ids), CALIBRATION_SAMPLES))]
+    try:
+        found = _stacked([source.read(sample) for sample in chosen]) or {}
+    except SampleError:
+        return {}
+    return {name: value for name, value in found.items() if name in fed and value.shape[1:] == fed[name].shape[1:]}
+
+
+def _planes(feeds: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The bytes of the first NV12 picture among the candidate's feeds, as an evidence folder has them."""
+    for luma, chroma in plane_names(feeds):
+        if len(feeds[luma]) == 1:
+            return {"y": feeds[luma].reshape(-1), "uv": feeds[chroma].reshape(-1)}
+    return {}
+
+
+def _input_of(feeds: Mapping[str, Tensor]) -> Board | None:
+    """What is known of that picture."""
+    found = next((feeds[luma].shape for luma, _ in plane_names(feeds)), None)
+    return None if found is None else Board(BoardInput("nv12", found[1], found[2], found[2]))
 
 
 def _side(job: Job, stage: str, samples: Sequence[str], names: Mapping[str, str]) -> _Side | None:
@@ -171,6 +212,44 @@ def _threshold(job: Job) -> dict[str, float]:
         if isinstance(told, int | float):
             return {"conf_threshold": float(told)}
     return {}
+
+
+def _answer(job: Job, stage: str, fed: Tensors, stack: ExitStack) -> Answer | None:
+    """Runs a stage of the vendor's runtime on other feeds, sample by sample; None for others, and for an .hbm, whose
+    simulation takes too long. Opened when it is first asked."""
+    artifact = job.artifact(stage)
+    if artifact.backend != "hbruntime" or artifact.path is None or artifact.path.suffix == ".hbm":
+        return None
+    opened: list[Session] = []
+
+    def answered(feeds: Tensors) -> Tensors:
+        if not opened:
+            opened.append(stack.enter_context(backend(artifact.backend).open(artifact)))
+        given = {name: _as_fed(name, value, fed, stage) for name, value in feeds.items()}
+        count = next(iter(fed.values())).shape[0] if _is_stack(fed) else 1
+        parts = [{name: np.split(value, count)[at] for name, value in given.items()} for at in range(count)]
+        made = _stacked([opened[0].infer(part, sample=str(at)) for at, part in enumerate(parts)])
+        if made is None:
+            raise BackendError(message("explain-samples-differ", link=stage))
+        return made
+
+    return answered
+
+
+def _as_fed(name: str, value: Tensor, fed: Tensors, stage: str) -> Tensor:
+    """A feed in the type that the stage was fed. Raises SampleError where the numbers are none of that type."""
+    wanted = fed[name].dtype if name in fed else value.dtype
+    made = value.astype(wanted)
+    if wanted.kind in "iu" and not np.array_equal(made.astype(np.float64), value.astype(np.float64), equal_nan=True):
+        told = {"found": value.dtype.name, "wanted": wanted.name, "sample": "0"}
+        raise SampleError(message("feed-dtype", name=name, stage=stage, **told))
+    return made
+
+
+def _is_stack(fed: Tensors) -> bool:
+    """Whether feeds are several samples along axis 0."""
+    lengths = {value.shape[0] for value in fed.values() if value.ndim}
+    return len(lengths) == 1 and all(value.ndim for value in fed.values())
 
 
 def _opener(job: Job) -> OpenParts:

@@ -242,7 +242,7 @@ def _open(
         runner.told = getattr(session, "told", {})
         runner.session = session
         runner.environment = session.environment
-        runner.notes.extend(session.notes)
+        runner.notes.extend((*session.notes, *job.notes.get(artifact.stage, ())))
     except STAGE_ERRORS as error:
         runner.fail(error)
     if runner.needs_feeds and stage.feeds is FeedKind.RUNTIME and job.data.runtime is None:

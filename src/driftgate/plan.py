@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from driftgate.backends.functions import Function
@@ -14,18 +14,19 @@ from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
 from driftgate.domain.samples import SampleSet
 from driftgate.domain.toolchain.build import CompiledFiles
 from driftgate.errors import DriftgateError, SampleError, UsageError
-from driftgate.messages.message import message
+from driftgate.messages.message import Message, message
 from driftgate.numerics.comparator import OutputMap
 from driftgate.scorekeeping import Keeping, Ready
 from driftgate.scoring.tasks import OWN, TASKS, own_scorer
 from driftgate.sessions import Artifact
-from driftgate.settings.build import made_artifacts
+from driftgate.settings.build import calibration_of, conflict_notes, made_artifacts, overlap_notes
 from driftgate.settings.load import Config
 from driftgate.settings.scores import ScoreSettings
 from driftgate.settings.subjects import SubjectSettings
 from driftgate.storage.labels import labels_digest, read_labels
 from driftgate.storage.manifest import Listing, read_listing
 from driftgate.storage.sampledata import SampleData, changes, listed
+from driftgate.storage.tensorfiles import TensorSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Job:
     state: Mapping[str, str]
     badcases: tuple[str, ...] = ()
     build: CompiledFiles | None = None
+    calibration: TensorSource | None = None
+    notes: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)  # by stage
 
     def artifact(self, stage: str) -> Artifact:
         """The artifact of a stage that is planned."""
@@ -117,6 +120,8 @@ def _job(config: Config, name: str, target: str, profile: str | None) -> Job:
     )
     if len(plan.stages) < 2 and not plan.scores:
         raise UsageError(message("too-few-stages", subject=name, stages=plan.stages))
+    build = build_of(config, name, target)
+    calibration = calibration_of(subject.samples.calibration, build, root=config.root)
     return Job(
         plan=divide(plan, 1),
         artifacts=artifacts,
@@ -126,8 +131,30 @@ def _job(config: Config, name: str, target: str, profile: str | None) -> Job:
         outputs=_output_map(subject),
         state=subject.state,
         badcases=_badcases(subject, samples),
-        build=build_of(config, name, target),
+        build=build,
+        calibration=calibration,
+        notes=_notes(subject, plan, calibration, build),
     )
+
+
+#: Stages that a note on calibration, and one on inputs, belongs to, the first that is planned.
+CALIBRATED, DEPLOYED = ("calibrated", "ptq", "quantized", "hbm"), ("quantized", "quantized_removed", "hbm")
+
+
+def _notes(
+    subject: SubjectSettings, plan: Plan, calibration: TensorSource | None, build: CompiledFiles | None
+) -> dict[str, tuple[Message, ...]]:
+    """What should be known of how a stage is fed, by stage."""
+    told = (
+        (CALIBRATED, overlap_notes(plan.samples, calibration)),
+        (DEPLOYED, conflict_notes(subject.samples.declared, build)),
+    )
+    found: dict[str, tuple[Message, ...]] = {}
+    for stages, notes in told:
+        stage = next((stage for stage in stages if stage in plan.stages), None)
+        if stage is not None and notes:
+            found[stage] = (*found.get(stage, ()), *notes)
+    return found
 
 
 def _badcases(subject: SubjectSettings, samples: SampleSet) -> tuple[str, ...]:

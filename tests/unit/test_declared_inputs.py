@@ -137,6 +137,34 @@ def test_runtime_tensors_that_are_missing_or_odd_are_said() -> None:
         raw_of("x", {"x_y": np.zeros((1, 4, 4, 1)), "x_uv": np.zeros((1, 4, 4, 2))}, declared)
 
 
+def test_an_input_of_the_resizer_is_fed_its_region() -> None:
+    whole = Declaration(Type.RGB, Type.NV12, Layout.NCHW, MEAN, SCALE, roi=(0, 0, 19, 11), roi_input="box")
+    raw = floats(picture(), whole)
+    made = runtime_of("image", raw, whole)
+    assert sorted(made) == ["box", "image_uv", "image_y"]
+    assert made["box"].dtype == np.int32
+    assert made["box"].tolist() == [[0, 0, 19, 11]]
+    part = Declaration(Type.RGB, Type.NV12, Layout.NCHW, MEAN, SCALE, roi=(0, 0, 9, 11))
+    with pytest.raises(DeclarationError, match="give runtime samples"):
+        runtime_of("image", raw, part)
+    for wrong in ((4, 0, 3, 5), (-1, 0, 3, 5)):
+        with pytest.raises(DeclarationError, match="left, top, right, bottom"):
+            Declaration(Type.RGB, Type.NV12, roi=wrong)
+    with pytest.raises(DeclarationError, match="takes nv12 and gray"):
+        Declaration(Type.RGB, Type.BGR, roi=(0, 0, 1, 1))
+
+
+def test_a_region_of_recordings_is_no_input_of_the_float_model(tmp_path: Path) -> None:
+    declared = Declaration(Type.RGB, Type.NV12, Layout.NCHW, MEAN, SCALE, roi=(0, 0, 19, 11))
+    planes: dict[str, Any] = runtime_of("image", floats(picture(), declared), declared)
+    np.savez(tmp_path / "nv12.npz", **planes)
+    words = {"train": "rgb", "rt": "nv12", "mean": list(MEAN), "scale": list(SCALE), "roi": [0, 0, 19, 11]}
+    settings = SampleSettings.model_validate({"runtime": "nv12.npz", "declared": {"image": words}})
+    feeds = settings.data(tmp_path).read("0000")
+    assert list(feeds[FeedKind.RAW]) == ["image"]
+    assert sorted(feeds[FeedKind.RUNTIME]) == ["image_roi", "image_uv", "image_y"]
+
+
 def test_raw_samples_are_made_of_nv12_recordings(tmp_path: Path) -> None:
     declared = Declaration(Type.RGB, Type.NV12, Layout.NCHW, MEAN, SCALE)
     planes = [runtime_of("image", floats(picture(seed=seed), declared), declared) for seed in range(3)]

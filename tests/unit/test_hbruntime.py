@@ -32,7 +32,7 @@ def artifact(path: Path, fault: str = "", **options: Any) -> Artifact:
     [
         ("net_quantized_model.bc", {}, "fixed-point"),
         ("net_ptq_model.bc", {"phase": "float"}, "float"),
-        ("net.hbm", {}, ""),
+        ("net.hbm", {}, "fixed-point"),
     ],
 )
 def test_bc_and_hbm_are_run_and_told_apart_by_what_they_are(

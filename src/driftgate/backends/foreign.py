@@ -28,7 +28,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,6 +53,7 @@ WORKERS = Path(__file__).with_name("workers")
 #: The worker's side of the protocol, which its script imports from its own folder.
 PROTOCOL_FILE = "worker_protocol.py"
 SHOWN_CHARACTERS = 200
+CONTAINERS = ("docker", "podman", "nerdctl")
 
 #: What a worker calls a failure, and the error that stands for it.
 KINDS: dict[str, type[DriftgateError]] = {
@@ -233,6 +234,11 @@ class ForeignSession:
         return tensor
 
 
+def is_container(command: Sequence[str]) -> bool:
+    """Whether an interpreter's command starts it in a container."""
+    return Path(command[0]).name in CONTAINERS if command else False
+
+
 def _quantization(entry: Mapping[str, Any]) -> Quantization:
     """Scales, zero points and axis of an entry. Raises KeyError, TypeError or ValueError."""
     axis = entry.get("axis")
@@ -355,6 +361,10 @@ class _Line:
         self._over = True
         code = self._child.close()
         tail = self._child.last_words()
+        if doing == "start" and is_container(self._call.interpreter):
+            folder = tempfile.gettempdir()
+            told = message("worker-container", exit_code=code, tail=tail, folder=folder, stage=self.stage)
+            return BackendError(told)
         return BackendError(
             message("worker-died", doing=doing, exit_code=code, tail=tail, stage=self.stage, command=self._command)
         )

@@ -131,9 +131,7 @@ def _source(artifact: Artifact) -> tuple[Path, TensorSource, Mapping[str, Output
         raise ArtifactError(*error.problems) from error
 
 
-def _dumped(
-    folder: Path, info: Path, model: str | None
-) -> tuple[Path, TensorSource, Mapping[str, OutputQuantization]]:
+def _dumped(folder: Path, info: Path, model: str | None) -> tuple[Path, TensorSource, Mapping[str, OutputQuantization]]:
     if not folder.is_dir():
         raise SampleError(message("dumps-none", path=str(folder)))
     tensors = tensors_of(read_board_model(info, model), "output", path=info)

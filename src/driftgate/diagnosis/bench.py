@@ -31,6 +31,8 @@ Made = TypeVar("Made")
 Tensor = NDArray[Any]
 Tensors = Mapping[str, Tensor]
 OpenParts = Callable[[Path], Parts]
+#: A stage's outputs for feeds that may be other ones than it was given. Raises DriftgateError where it cannot.
+Answer = Callable[[Tensors], Tensors]
 
 SECONDS = 60.0
 TAPPED_BYTES = 4 << 30  # a guess of what all tensors of a model hold, beyond which they are not looked at
@@ -50,10 +52,11 @@ class FeedSet:
 
 
 class Side:
-    """One model, or the reason why there is none."""
+    """One model, or the reason why there is none; `answer` runs the stage where it is no model that can be opened."""
 
-    def __init__(self, path: Path | None, open_parts: OpenParts | None) -> None:
+    def __init__(self, path: Path | None, open_parts: OpenParts | None, answer: Answer | None = None) -> None:
         self.parts: Parts | None = None
+        self.answer = answer
         self.refused: tuple[Message, ...] = ()
         self._opened: dict[tuple[str, ...], Session] = {}
         self._stack = ExitStack()
@@ -84,8 +87,13 @@ class Side:
 
     @property
     def runs(self) -> bool:
-        """Whether it can be loaded."""
+        """Whether its model can be loaded."""
         return self.parts is not None and not self.refused
+
+    @property
+    def answers(self) -> bool:
+        """Whether other feeds can be tried on it, in whatever way."""
+        return self.runs or self.answer is not None
 
     @cached_property
     def constants(self) -> Constants | None:
@@ -132,14 +140,15 @@ class Bench:
         *,
         clock: Callable[[], float] = time.monotonic,
         seconds: float = SECONDS,
+        answers: tuple[Answer | None, Answer | None] = (None, None),
     ) -> None:
         self.evidence = evidence
         self.costs = Costs()
         self._clock, self._end = clock, clock() + seconds
         self._names_b: dict[str, str] | None = None
         self._made: dict[Callable[[Bench], Any], Any] = {}
-        self.a = Side(evidence.model_a, open_parts)
-        self.b = Side(evidence.model_b, open_parts)
+        self.a = Side(evidence.model_a, open_parts, answers[0])
+        self.b = Side(evidence.model_b, open_parts, answers[1])
 
     def __enter__(self) -> Bench:
         return self
@@ -232,6 +241,7 @@ class Bench:
         e = self.evidence
         board = e.board is not None and any(o.scales or o.step for o in e.board.outputs)
         told = e.quant is not None or bool(e.weights) or bool(e.ablation) or board
+        told = told or e.link.kind == "stepped"
         return told or bool(self.b.quantised) or self.integer_model or self._rounded_weights
 
     @cached_property
@@ -314,6 +324,8 @@ class Bench:
     def _raw(
         self, side: Side, feeds: Tensors, model: onnx.ModelProto | None, taps: Sequence[str]
     ) -> dict[str, Tensor] | None:
+        if side.parts is None and model is None and not taps:
+            return self._answered(side, feeds)
         if not side.runs or side.parts is None or not feeds or not self.has_time:
             return None
         sets = feed_sets(side.parts.model, feeds)
@@ -333,6 +345,17 @@ class Bench:
         except DriftgateError:
             return None
         return made
+
+    def _answered(self, side: Side, feeds: Tensors) -> dict[str, Tensor] | None:
+        """What a stage that is no model gives for these feeds."""
+        if side.answer is None or not feeds or not self.has_time:
+            return None
+        try:
+            made = side.answer(feeds)
+        except DriftgateError:
+            return None
+        self.costs.runs += 1
+        return dict(made)
 
     @cached_property
     def rerun_a(self) -> dict[str, Tensor] | None:
@@ -375,8 +398,32 @@ class Bench:
     def calibrated(self, feeds: Tensors | None = None) -> dict[str, Tensor]:
         """The reference's intermediate tensors on the calibration feeds, or on others."""
         given = self.evidence.calib if feeds is None else feeds
-        found = self.run(self.a, given, taps=side_tensors(self.a)) or {}
+        tapped = self._that_fit(given)
+        found = (self.run(self.a, tapped, taps=side_tensors(self.a)) or self._one_by_one(tapped)) if tapped else {}
         return {**found, **given}
+
+    def _that_fit(self, feeds: Tensors) -> Tensors:
+        """As many samples, along axis 0, as can be held with all tensors that they make; none where not one can."""
+        counts = {value.shape[0] for value in feeds.values() if value.ndim}
+        if len(counts) != 1:
+            return feeds
+        count = counts.pop()
+        sample = len(side_tensors(self.a)) * max(value.nbytes for value in feeds.values()) / max(count, 1)
+        held = count if sample * count <= TAPPED_BYTES / 4 else int(TAPPED_BYTES / 4 / sample)
+        return {name: value[:held] for name, value in feeds.items()} if held else {}
+
+    def _one_by_one(self, feeds: Tensors) -> dict[str, Tensor]:
+        """The same for a model that takes one sample at a time; nothing where it does not take these either."""
+        counts = {value.shape[0] for value in feeds.values() if value.ndim}
+        if not self.a.runs or len(counts) != 1:
+            return {}
+        made: dict[str, list[Tensor]] = {}
+        for at in range(counts.pop()):
+            one = {name: value[at : at + 1] for name, value in feeds.items()}
+            for name, value in (self.run(self.a, one, taps=side_tensors(self.a)) or {}).items():
+                made.setdefault(name, []).append(value)
+        alike = {name: values for name, values in made.items() if len({value.shape for value in values}) == 1}
+        return {name: np.concatenate(values) for name, values in alike.items() if values[0].ndim}
 
     @cached_property
     def order(self) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from driftgate.diagnosis.bench import FLOAT_FLOOR, SECONDS, Bench, OpenParts
+from driftgate.diagnosis.bench import FLOAT_FLOOR, SECONDS, Answer, Bench, OpenParts
 from driftgate.diagnosis.possible import impossible
 from driftgate.diagnosis.rules import RULES
 from driftgate.diagnosis.trials import Rule
@@ -46,10 +46,14 @@ def diagnose(
     seconds: float = SECONDS,
     clock: Callable[[], float] | None = None,
     rules: Sequence[Rule] = RULES,
+    answers: tuple[Answer | None, Answer | None] = (None, None),
 ) -> Diagnosis:
-    """Why the candidate of an evidence folder differs; `open_parts` opens its ONNX models, None runs nothing."""
+    """Why the candidate of an evidence folder differs; `open_parts` opens its ONNX models, None runs nothing.
+
+    `answers` run reference and candidate where they are no models that can be opened.
+    """
     timing = {"clock": clock} if clock is not None else {}
-    with Bench(evidence, open_parts, seconds=seconds, **timing) as bench:
+    with Bench(evidence, open_parts, seconds=seconds, answers=answers, **timing) as bench:
         return _Search(bench, rules).diagnosis()
 
 

@@ -52,7 +52,7 @@ def applied(
 def has_unseen_feed(bench: Bench) -> bool:
     """Whether the candidate's feeds are not told and a model can be run to try some."""
     e = bench.evidence
-    runs = bench.a.runs or bench.b.runs
+    runs = bench.a.answers or bench.b.runs
     return bool(e.feeds_a) and bench.same_feeds and runs and bool(bench.outputs_a) and bool(bench.outputs_b)
 
 

@@ -30,7 +30,8 @@ def quantised(tensor: Tensor, quantization: Quantization, dtype: str) -> Tensor:
     reach = np.iinfo(dtype)
     with np.errstate(invalid="ignore"):
         rounded = np.rint(np.nan_to_num(tensor.astype(np.float64) / scales, nan=0.0)) + zeros
-    return np.clip(rounded, reach.min, reach.max).astype(dtype)
+    found: Tensor = np.clip(rounded, reach.min, reach.max).astype(dtype)
+    return found
 
 
 def _around(tensor: Tensor, quantization: Quantization) -> tuple[Tensor, Tensor]:

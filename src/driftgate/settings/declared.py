@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from driftgate.domain.toolchain.common import InputContract
 from driftgate.settings.preprocess import Numbers
 from driftgate.settings.section import Section
 from driftgate.transforms.declared import Declaration, DeclarationError, Type
@@ -27,6 +28,11 @@ class InputSettings(Section):
     scale: Numbers = Field(default=(), description="scale_value")
     std: Numbers = Field(default=(), description="std_value, instead of scale")
 
+    roi: tuple[int, int, int, int] | None = Field(
+        default=None, description="region for an input of the resizer: left, top, right, bottom, the last ones included"
+    )
+    roi_input: str = Field(default="", description="the name of that region's input; <input>_roi where absent")
+
     @model_validator(mode="after")
     def _sound(self) -> InputSettings:
         if self.scale and self.std:
@@ -46,9 +52,22 @@ class InputSettings(Section):
                 mean=self.mean,
                 scale=self.scale or tuple(1.0 / one for one in self.std),
                 video=self.space == "bt601_video",
+                roi=self.roi,
+                roi_input=self.roi_input,
             )
         except DeclarationError as error:
             raise ValueError(str(error)) from error
+
+    def contract(self, name: str) -> InputContract:
+        """In hb_compile's words, but for the normalisation."""
+        is_picture = self.train != "featuremap"
+        return InputContract(
+            name,
+            type_rt=self.rt,
+            type_train=self.train,
+            layout_train=self.layout.value if is_picture else None,
+            space_and_range=self.space if self.rt == "nv12" else None,
+        )
 
 
 def declarations(inputs: dict[str, InputSettings]) -> dict[str, Declaration]:

@@ -46,6 +46,11 @@ class SampleSettings(Section):
         description="inputs in the words of hb_compile's yaml: runtime samples are made of raw ones so where `runtime` "
         "is not given, raw ones of runtime samples where `raw` is not",
     )
+    calibration: dict[str, Path] = Field(
+        default_factory=dict,
+        description="folder of .npy by input, which the network was calibrated with; that of the build's log where "
+        "it is there. It serves to explain, and must not be what is evaluated",
+    )
     origin: Origin = Field(default=Origin.REAL, description="random samples never prove PASS")
     block: int = Field(default=BLOCK, ge=1, description="samples in the smallest share of work")
     order: Order = Field(
@@ -74,7 +79,8 @@ class SampleSettings(Section):
     def sources(self) -> Mapping[str, Path | None]:
         """The files and folders that must be there to read samples, by key."""
         runtime = self.runtime.from_ if isinstance(self.runtime, RuntimeImages) else self.runtime
-        return {"raw": self.raw, "runtime": runtime}
+        calibration = {f"calibration.{name}": folder for name, folder in self.calibration.items()}
+        return {"raw": self.raw, "runtime": runtime, **calibration}
 
     def data(self, root: Path) -> SampleData:
         """The samples on disk; paths are taken from `root`. Raises SampleError."""

@@ -10,7 +10,7 @@ from driftgate.errors import SampleError
 from driftgate.messages.message import message
 from driftgate.sessions import Tensor
 from driftgate.storage.tensorfiles import TensorSource
-from driftgate.transforms.declared import Declaration, DeclarationError, raw_of, runtime_of
+from driftgate.transforms.declared import Declaration, DeclarationError, raw_of, roi_name, runtime_of
 
 
 class DeclaredRuntime:
@@ -63,6 +63,7 @@ class DeclaredRaw:
             with _told(sample_id, name):
                 made[name] = raw_of(name, feeds, one)
         used = {f"{name}{ending}" for name in self._declared for ending in ("", "_y", "_uv")}
+        used |= {roi_name(name, one) for name, one in self._declared.items() if one.roi is not None}
         return {**made, **{name: value for name, value in feeds.items() if name not in used}}
 
     def files(self, sample_id: str) -> tuple[Path, ...]:

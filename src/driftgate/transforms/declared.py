@@ -51,7 +51,8 @@ LEGAL: Mapping[Type, tuple[Type, ...]] = {
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """One input. A float value is (pixel - mean) · scale, by channel in the order of `train`, or one for all;
-    `layout` is that of the float model's input, `video` the range of nv12."""
+    `layout` is that of the float model's input, `video` the range of nv12; with a `roi` (left, top, right, bottom, the
+    last ones included) the resizer cuts it out of the picture, and is fed it as an input of its own, `roi_input`."""
 
     train: Type = Type.FEATUREMAP
     rt: Type = Type.FEATUREMAP
@@ -59,6 +60,8 @@ class Declaration:
     mean: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
     video: bool = False
+    roi: tuple[int, int, int, int] | None = None
+    roi_input: str = ""
 
     def __post_init__(self) -> None:
         if self.rt not in LEGAL[self.train]:
@@ -66,6 +69,10 @@ class Declaration:
             raise DeclarationError(
                 f"{self.train.value} cannot become {self.rt.value} at run time; it can become {known}"
             )
+        if self.roi is not None and self.rt not in (Type.NV12, Type.GRAY):
+            raise DeclarationError(f"the resizer takes nv12 and gray, not {self.rt.value}")
+        if self.roi is not None and not (0 <= self.roi[0] < self.roi[2] and 0 <= self.roi[1] < self.roi[3]):
+            raise DeclarationError(f"roi {self.roi}; wanted left, top, right, bottom, both last ones included")
 
     @property
     def passes(self) -> bool:
@@ -86,12 +93,12 @@ def runtime_of(name: str, raw: Tensor, declared: Declaration) -> dict[str, Tenso
         if height % 2 or width % 2:
             raise DeclarationError(f"{height} × {width} pixels; nv12 wants an even height and width")
         luma, chroma = planes(_ycbcr(pixels, declared.train), video=declared.video)
-        return {f"{name}_y": luma, f"{name}_uv": chroma}
+        return {f"{name}_y": luma, f"{name}_uv": chroma, **_resized(name, pixels, declared)}
     made = (
         pixels if declared.rt is declared.train else coloured(_rgb(pixels, declared.train), Colour(declared.rt.value))
     )
     axes = (2, 0, 1) if declared.rt is Type.GRAY else (0, 1, 2)
-    return {name: np.array(made.transpose(axes)[None], order="C")}
+    return {name: np.array(made.transpose(axes)[None], order="C"), **_resized(name, pixels, declared)}
 
 
 def raw_of(name: str, runtime: Mapping[str, Tensor], declared: Declaration) -> Tensor:
@@ -118,6 +125,25 @@ def raw_of(name: str, runtime: Mapping[str, Tensor], declared: Declaration) -> T
     if declared.layout is Layout.NCHW:
         floats = floats.transpose(2, 0, 1)
     return np.array(floats[None], order="C")
+
+
+def roi_name(name: str, declared: Declaration) -> str:
+    """What the input of an input's region is called."""
+    return declared.roi_input or f"{name}_roi"
+
+
+def _resized(name: str, pixels: Pixels, declared: Declaration) -> dict[str, Tensor]:
+    """The region for the resizer (1, 4). A float input is what the resizer gives, which is the picture itself only
+    where the region is the whole of it."""
+    if declared.roi is None:
+        return {}
+    height, width = pixels.shape[:2]
+    if declared.roi != (0, 0, width - 1, height - 1):
+        raise DeclarationError(
+            f"roi {declared.roi} of {height} × {width} pixels: what the resizer makes of a part of a picture is not "
+            "known here; give runtime samples, with the region among them"
+        )
+    return {roi_name(name, declared): np.array([declared.roi], np.int32)}
 
 
 def _pixels(raw: Tensor, declared: Declaration) -> Pixels:

@@ -105,13 +105,13 @@ def described(path: str, model: str | None) -> Tuple[Any, Dict[str, str], List[s
     try:
         compiler = importlib.import_module(COMPILER)
         whole = compiler.load(path) if ending == ".bc" else compiler.Hbm(path)
-        graphs = list(whole.functions) if ending == ".bc" else list(whole)
+        graphs = list(getattr(whole, "functions", None) or getattr(whole, "graphs", None) or whole)
     except Exception as error:  # absent, or it raises whatever it likes
         if model:
             raise Failure("tool", "hbruntime-model", path=path, model=model, reason=reason(error)) from error
         return None, {}, []
     names = [str(graph.name) for graph in graphs]
-    if model and model not in names or not model and len(names) > 1:
+    if (model and model not in names) or (not model and len(names) > 1):
         raise Failure("artifact", "hbruntime-networks", path=path, names=names, model=model or "-")
     march = whole.march if ending == ".bc" else whole.march_name
     version = whole.version if ending == ".bc" else whole.toolkit_version
@@ -124,7 +124,7 @@ def quantisation(graph: Any, side: str, name: str) -> Dict[str, Any]:  # noqa: A
     """Type, scales, zero points and axis of a tensor whose integers stand for numbers; nothing for others."""
     tensor = next((one for one in getattr(graph, side, ()) if one.name == name), None)
     info = getattr(tensor, "quant_info", None)
-    if info is None or not len(info.scales):
+    if tensor is None or info is None or not len(info.scales):
         return {}
     import numpy as np
 

@@ -22,6 +22,9 @@ SEED = 0
 UNNAMED_OUTPUT = "output"
 #: Floating types that numpy has as well; others are sent as float32, which holds them exactly.
 SHARED_FLOATS = ("torch.float16", "torch.float32", "torch.float64")
+#: The vendor's package for quantisation-aware training (toolchain facts §10).
+PLUGIN = "horizon_plugin_pytorch"
+SHOWN_TYPES = 3
 
 # What torch gives has no types here: the worker's stack is not ours.
 Torch = Any
@@ -41,6 +44,7 @@ def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[st
     scripted = request.get("path")
     module = load_script(torch, scripted, device) if scripted else load_module(torch, request)
     module = module.to(device).eval()
+    level = ", ".join(("torchscript" if scripted else "eager", *hold_ranges(module)))
     inputs = script_inputs(module) if scripted else module_inputs(module)
     if taps and scripted:
         raise Failure("tool", "torchscript-taps", taps=list(taps))
@@ -49,7 +53,7 @@ def open_artifact(request: dict[str, Any], taps: Sequence[str]) -> tuple[dict[st
     answer = {
         "inputs": inputs,
         "provider": f"{device} {name}".strip(),
-        "level": "torchscript" if scripted else "eager",
+        "level": level,
         "threads": torch.get_num_threads(),
         "modules": [[name, type(inner).__name__] for name, inner in named_modules(torch, module)],
     }
@@ -152,6 +156,49 @@ def load_weights(torch: Torch, module: Module, path: str) -> None:
         )
 
 
+def hold_ranges(module: Module) -> tuple[str, ...]:
+    """Put a network of the plugin into VALIDATION, as the vendor compares it (toolchain facts §10): in other states its
+    ranges follow the inputs, or nothing is quantised. What was done; nothing for other networks."""
+    found = plugin_types(module)
+    if not found:
+        return ()
+    try:
+        quantization = importlib.import_module(PLUGIN + ".quantization")
+        hold, state = quantization.set_fake_quantize, quantization.FakeQuantState.VALIDATION
+    except (ImportError, AttributeError) as error:
+        version = str(getattr(sys.modules.get(PLUGIN), "__version__", "-"))
+        shown = found[:SHOWN_TYPES]
+        raise Failure("tool", "torch-fake-quant", found=shown, version=version, reason=reason(error)) from error
+    hold(module, state)
+    return ("fake-quant validation",)
+
+
+def plugin_types(module: Module) -> list[str]:
+    """The names of the plugin's types in a network, each once."""
+    kinds = {type(inner) for inner in module.modules()}
+    return sorted(kind.__name__ for kind in kinds if is_plugins(kind))
+
+
+def is_plugins(kind: type) -> bool:
+    """Whether a type is the plugin's or derives from one of its own."""
+    return any(base.__module__.partition(".")[0] == PLUGIN for base in kind.__mro__)
+
+
+def plain(torch: Torch, tensor: Value) -> Value:
+    """A tensor of the plugin as one of torch, its numbers in full: its own type refuses most of what is asked here."""
+    return tensor.dequantize().as_subclass(torch.Tensor) if is_plugins(type(tensor)) else tensor
+
+
+def plugin_version() -> dict[str, str]:
+    """The plugin's version by name where it is installed; it is not imported for this."""
+    from importlib import metadata
+
+    try:
+        return {PLUGIN: metadata.version(PLUGIN)}
+    except metadata.PackageNotFoundError:
+        return {}
+
+
 def module_inputs(module: Module) -> Inputs:
     """The parameters of `forward`; those with a default may stay away."""
     inputs: Inputs = []
@@ -204,7 +251,7 @@ def leaves(torch: Torch, value: Value, prefix: str) -> Iterator[tuple[str, Any]]
 
 def array_of(torch: Torch, tensor: Value) -> Value:
     """A copy in host memory, in a type that numpy has."""
-    tensor = tensor.detach()
+    tensor = plain(torch, tensor).detach()
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     if tensor.layout is not torch.strided:
@@ -264,16 +311,17 @@ class Journal:
         except Failure:
             return
         for name, tensor in found:
-            if tensor.is_floating_point():
-                call = {"tensor": name, "module": module, "size": tensor.numel(), "same": self._same(name, tensor)}
-                self.calls.append(call)
+            own = plain(self._torch, tensor)
+            if own.is_floating_point():
+                same = self._same(name, tensor, own._version)
+                self.calls.append({"tensor": name, "module": module, "size": own.numel(), "same": same})
 
-    def _same(self, name: str, tensor: Value) -> str:
+    def _same(self, name: str, tensor: Value, version: int) -> str:
         """The first name of this very tensor with these very numbers, or nothing."""
-        alive, version, first = self._known.get(id(tensor), (lambda: None, 0, ""))
-        if alive() is tensor and version == tensor._version:
+        alive, known, first = self._known.get(id(tensor), (lambda: None, 0, ""))
+        if alive() is tensor and version == known:
             return first
-        self._known[id(tensor)] = (weakref.ref(tensor), tensor._version, name)
+        self._known[id(tensor)] = (weakref.ref(tensor), version, name)
         return ""
 
 
@@ -295,4 +343,4 @@ def traced(torch: Torch, module: Module, run: Callable[[], Value]) -> list[dict[
 
 
 if __name__ == "__main__":
-    sys.exit(serve(["torch"], open_artifact))
+    sys.exit(serve(["torch"], open_artifact, plugin_version()))
