@@ -15,8 +15,8 @@ TOOLS := .venv/tools.stamp
 
 SCHEMAS := config results samples
 
-.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report field act bench dist clean
-all: test lint types floors schema-check packaging github localisation diagnosis field act
+.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains field act bench dist clean
+all: test lint types floors schema-check packaging github localisation diagnosis chains field act
 
 demo: $(PACKAGE)
 	$(BIN)/driftgate demo --out demo-out
@@ -69,6 +69,9 @@ diagnosis: $(TOOLS)
 
 diagnosis-report: $(TOOLS)
 	PYTHONPATH=tests $(BIN)/python tests/diagnosis/report.py --jobs $(WORKERS)
+
+chains: $(TOOLS)
+	$(BIN)/python -m pytest -n $(WORKERS) tests/chains
 
 field: $(FIELD)/field.stamp
 	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/field

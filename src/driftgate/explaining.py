@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +18,16 @@ from driftgate.diagnosis.unseen_planes import plane_names
 from driftgate.domain.chain import Link
 from driftgate.domain.evidence import Board, BoardInput, Evidence, LinkNote
 from driftgate.domain.facts import Facts
-from driftgate.domain.investigations import Investigation
+from driftgate.domain.investigations import Explanation, Investigation
 from driftgate.domain.judgement import Judgement
-from driftgate.domain.tensors import Signature, TensorSpec
+from driftgate.domain.tensors import Quantization, Signature, TensorSpec
 from driftgate.errors import BackendError, DriftgateError, LoadRefused, SampleError
 from driftgate.investigating import failed_links, found_of
 from driftgate.localisation.subject import Parts
 from driftgate.messages.message import message
 from driftgate.messages.text import text
-from driftgate.numerics.alignment import all_equal
+from driftgate.misplaced import odd_one_out, written_before
+from driftgate.numerics.alignment import alike, all_equal, dequantised
 from driftgate.numerics.outputs import common_names
 from driftgate.pipeline import stage_feeds
 from driftgate.plan import Job
@@ -40,7 +41,8 @@ CALIBRATION_SAMPLES = 32
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What one stage was fed and what it gave, its samples along axis 0 or one sample alone."""
+    """What one stage was fed and what it gave, its samples along axis 0 or one sample alone; `scales` say what the
+    integers of some outputs stand for."""
 
     feeds: dict[str, Tensor]
     outputs: dict[str, Tensor]
@@ -48,6 +50,15 @@ class _Side:
     model: Path | None
     recorded: bool
     refused: str | None = None
+    scales: Mapping[str, Quantization] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> dict[str, Tensor]:
+        """The outputs with integers as what they stand for."""
+        return {
+            name: value if (scale := self.scales.get(name)) is None else dequantised(value, scale)
+            for name, value in self.outputs.items()
+        }
 
 
 def first_failed(job: Job, judgement: Judgement) -> Link | None:
@@ -72,15 +83,34 @@ def explain_link(
             diagnosis = diagnose(evidence, _opener(job), seconds=seconds, answers=(a, b))
     except DriftgateError as error:
         return replace(found, notes=(*found.notes, *error.problems))
+    explanations = diagnosis.explanations
+    if not any(one.confirmed for one in explanations):
+        explanations = (*explanations, *_misplaced(job, link, samples))
     return replace(
         found,
         explained=True,
-        explanations=diagnosis.explanations,
-        trials=tuple(trial for one in diagnosis.explanations for trial in one.trials),
+        explanations=explanations,
+        trials=tuple(trial for one in explanations for trial in one.trials),
         ruled_out=diagnosis.ruled_out,
         runs=found.runs + diagnosis.runs,
         notes=(*found.notes, *diagnosis.notes),
     )
+
+
+def _misplaced(job: Job, link: Link, samples: Sequence[str]) -> tuple[Explanation, ...]:
+    """Whether the candidate is of another build, by the stage behind it or by when the files were written."""
+    stages = job.plan.stages
+    behind = stages[stages.index(link.candidate) + 1 :][:1]
+    names = common_names(job.outputs.names)
+    try:
+        sides = [_side(job, stage, samples[:1], names) for stage in (link.reference, link.candidate, *behind)]
+        told = [{} if side is None else side.numbers for side in sides]
+        odd = tuple(odd_one_out(link, told[0], told[1], told[2])) if behind else ()
+        files = [job.artifact(stage) for stage in (link.reference, link.candidate)]
+        paths = [one.path if one.backend == "hbruntime" else None for one in files]
+        return odd or tuple(written_before(link, paths[0], paths[1]))
+    except (DriftgateError, OSError):
+        return ()
 
 
 def gathered(job: Job, link: Link, samples: Sequence[str]) -> Evidence:
@@ -100,8 +130,8 @@ def gathered(job: Job, link: Link, samples: Sequence[str]) -> Evidence:
         folder=Path(),
         feeds_a=a.feeds,
         feeds_b=told_b,
-        outputs_a=a.outputs,
-        outputs_b=b.outputs,
+        outputs_a=_compared(job, a, b),
+        outputs_b=_compared(job, b, a),
         layers_a=a.layers,
         layers_b=b.layers,
         order=tuple(name for name in b.layers if name in a.layers),
@@ -114,6 +144,16 @@ def gathered(job: Job, link: Link, samples: Sequence[str]) -> Evidence:
         post=_threshold(job),
         link=LinkNote(link.reference, link.candidate, link.kind.value, job.plan.target),
     )
+
+
+def _compared(job: Job, own: _Side, other: _Side) -> dict[str, Tensor]:
+    """A side's outputs as they are compared: integers as what they stand for unless both sides have the same scale;
+    without those that the user leaves out."""
+    return {
+        name: value if alike(own.scales.get(name), other.scales.get(name)) else own.numbers[name]
+        for name, value in own.outputs.items()
+        if name not in job.outputs.ignored
+    }
 
 
 def _calibrated_with(job: Job, fed: Tensors) -> dict[str, Tensor]:
@@ -140,8 +180,8 @@ def _planes(feeds: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _input_of(feeds: Mapping[str, Tensor]) -> Board | None:
-    """What is known of that picture."""
-    found = next((feeds[luma].shape for luma, _ in plane_names(feeds)), None)
+    """What is known of that picture; nothing where there are several."""
+    found = next((feeds[luma].shape for luma, _ in plane_names(feeds) if len(feeds[luma]) == 1), None)
     return None if found is None else Board(BoardInput("nv12", found[1], found[2], found[2]))
 
 
@@ -158,6 +198,7 @@ def _side(job: Job, stage: str, samples: Sequence[str], names: Mapping[str, str]
             given = stage_feeds(job, artifact, session)
             feeds = [_read(job, stage, sample) if not runs_it.needs_feeds else given(sample) for sample in samples]
             made = [session.infer(given(sample), sample=sample) for sample in samples]
+            signature = session.signature
     except LoadRefused as error:
         return _Side({}, {}, {}, model, False, refused=text(error.problems[0]))
     stacked = _stacked(feeds), _stacked(made)
@@ -166,7 +207,10 @@ def _side(job: Job, stage: str, samples: Sequence[str], names: Mapping[str, str]
     fed, outputs = stacked
     named = {names.get(name, name): value for name, value in (outputs or {}).items()}
     layers = {name: named.pop(name) for name in taps}
-    return _Side(fed or {}, named, layers, model, not runs_it.needs_feeds)
+    specs = signature.outputs if signature is not None else ()
+    scales = {names.get(s.name, s.name): s.quantization for s in specs if s.quantization is not None}
+    integers = {name: scale for name, scale in scales.items() if name in named and named[name].dtype.kind in "iu"}
+    return _Side(fed or {}, named, layers, model, not runs_it.needs_feeds, scales=integers)
 
 
 def _recorded_layers(artifact: Artifact) -> tuple[str, ...]:

@@ -15,8 +15,11 @@ def printed(command: Sequence[str], *, folder: str | Path, seconds: float) -> tu
     Runs in `folder` with nothing to read. Raises OSError where it cannot be started, subprocess.TimeoutExpired where
     it does not end in time; by then it and all that it started are ended.
     """
+    program, *arguments = command
+    if os.sep in program:
+        program = str(Path(program).absolute())  # it starts from our folder, not from the one it runs in
     child = subprocess.Popen(
-        command,
+        [program, *arguments],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -9,11 +9,16 @@ import numpy as np
 import onnx
 import pytest
 
+from driftgate.buildfacts import build_facts, contract_text
+from driftgate.domain.toolchain.common import InputContract
+from driftgate.messages.message import Param
 from driftgate.storage.document import read_results
+from driftgate.vendor.outputs import find_outputs
 from support.commandline import call, rows
 from support.models import save, tiny
 from support.project import Project, biased, inputs
 from support.vendor.models import interpreter, with_hz_operator, write
+from unit.test_vendor_samples import ADVICE, ADVICE_CSV, ANALYSIS, COMPILE_LOG, MODEL_INFO, PERF, ruled
 
 PREFIX = "2026-11-20 10:00:00,000 INFO "
 COLUMNS = "Node,NodeType,ON,Threshold,Calibrated Cosine,Quantized Cosine,Output Data Type"
@@ -52,8 +57,8 @@ def build(folder: Path, *, told: dict[str, str], hbm: onnx.ModelProto | None = N
     save(tiny(), out / "net_optimized_float_model.onnx")
     save(with_hz_operator(lossy), out / "net_calibrated_model.onnx")
     save(with_hz_operator(lossy), out / "net_ptq_model.onnx")
-    write(out / "net_quantized_model.bc", lossy)
-    write(out / "net.hbm", lossy if hbm is None else hbm)
+    write(out / "net_quantized_model.bc", lossy, march="nash-m")
+    write(out / "net.hbm", lossy if hbm is None else hbm, march="nash-m")
     for name, text in told.items():
         (out / name).write_text(text)
     project = Project(folder)
@@ -152,3 +157,95 @@ def test_facts_that_were_stored_are_judged_alike(tmp_path: Path) -> None:
     codes = [[finding.code for finding in (one.judgements or ())[0].findings] for one in (results, read_results(again))]
     assert codes[0] == codes[1]
     assert "march-mismatch" in codes[0]
+
+
+SENSITIVITY = [
+    (f"/blocks.{at}/conv", f"0.9{at}", f"0.00{9 - at}")  # the most sensitive first
+    for at in range(7)
+]
+
+
+def facts_of(folder: Path, **reports: str) -> dict[str, dict[str, Param]]:
+    """The facts of a folder with one model and these reports, by kind; `__` stands for a folder's end."""
+    (folder / "net.hbm").touch()
+    for name, text in reports.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return {one.kind: dict(one.values) for one in build_facts(find_outputs(folder, "net"), "J6M")}
+
+
+def test_the_log_tells_inputs_calibration_and_what_was_removed(tmp_path: Path) -> None:
+    facts = facts_of(tmp_path, **{"hb_compile.log": COMPILE_LOG})["log"]
+    assert facts["inputs"] == (
+        "data: nv12 from bgr, NCHW, bt601_video, 1x3x64x96, mean 103.5 116.25 123.75, scale 0.0078125",
+    )
+    assert facts["removed"] == ("/head/Out (Dequantize)", "data_q (Quantize)")
+    assert facts["calibration-folders"] == ("/cal/data", "/cal/other")
+    assert (facts["input-no-padding"], facts["output-no-padding"]) == (True, False)
+    assert (facts["warnings"], facts["benign"], facts["saved"]) == (1, 1, 2)
+    assert facts["march-fits"] is True
+
+
+def test_an_input_of_which_little_is_told_is_told_shortly() -> None:
+    assert contract_text(InputContract("state", type_rt="featuremap", mean=())) == "state: featuremap"
+    assert contract_text(InputContract("x", std=(58.395, 1e-5))) == "x: -, std 58.395 1e-05"
+
+
+def test_the_log_of_another_model_in_the_folder_tells_nothing_of_this_one(tmp_path: Path) -> None:
+    log = COMPILE_LOG.replace("file_prefix: net", "file_prefix: lane")
+    facts = facts_of(tmp_path, **{"hb_compile.log": log, "net.json": PERF})
+    assert facts["log"] == {"other-prefix": "lane"}
+    assert "march-as-in-log" not in facts["perf"]
+
+
+def test_what_the_compiler_advises_is_counted(tmp_path: Path) -> None:
+    facts = facts_of(tmp_path, **{"net_advice.json": ADVICE, "net_advice.csv": ADVICE_CSV})
+    assert facts == {"advice": {"remarks": 2}, "advice_csv": {"remarks": 2}}
+
+
+@pytest.mark.parametrize(("march", "agrees"), [("nash-m", True), ("nash-p", False)])
+def test_the_march_of_the_estimate_and_of_the_model_is_held_against_the_logs(
+    march: str, agrees: bool, tmp_path: Path
+) -> None:
+    info, perf = (text.replace("nash-m", march) for text in (MODEL_INFO, PERF))
+    facts = facts_of(tmp_path, **{"hb_compile.log": COMPILE_LOG, "net.json": perf, "hb_model_info.log": info})
+    assert {facts[kind]["march-as-in-log"] for kind in ("perf", "model_info")} == {agrees}
+    assert facts["perf"]["march"] == march
+    assert facts["model_info"]["removable"] == ("/head/Out (Dequantize)", "data_q (Quantize)")
+    assert facts["model_info"]["version-hbdk"] == "4.9.2"
+
+
+def test_a_march_that_only_one_file_tells_is_no_conflict(tmp_path: Path) -> None:
+    facts = facts_of(tmp_path, **{"hb_compile.log": "nothing\n", "net.json": PERF})
+    assert facts["perf"]["march"] == "nash-m"
+    assert "march-as-in-log" not in facts["perf"]
+
+
+def test_the_analyzers_figures_and_the_debuggers_most_sensitive_nodes_are_read_where_they_are_left(
+    tmp_path: Path,
+) -> None:
+    table = "\n".join(ruled(("node", "cosine-similarity", "mse"), SENSITIVITY))
+    text = f"====== node sensitivity ======\n{table}\n"
+    facts = facts_of(
+        tmp_path,
+        **{
+            ".hb_analyzer__analysis_summary.json": ANALYSIS,
+            "debug_result__node_sensitivity__node_sensitivity.log": text,
+        },
+    )
+    assert facts["analysis"] == {
+        "indicators": 3,
+        "figures": ("FPS: 812.5", "CPU operators: 2 nodes", "Bottleneck: DDR"),
+    }
+    assert facts["sensitivity"]["nodes"] == 7
+    assert facts["sensitivity"]["most-sensitive"] == tuple(
+        f"/blocks.{at}/conv (cosine-similarity {float(f'0.9{at}'):.6g}, mse 0.00{9 - at})" for at in range(5)
+    )
+
+
+def test_files_beside_the_build_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    names = (".hb_analyzer__analysis_summary.json", "debug_result__node_sensitivity__node_sensitivity.log")
+    facts = facts_of(tmp_path, **dict.fromkeys((*names, "hb_model_info.log"), "nothing\n"))
+    kinds = ("analysis", "sensitivity", "model_info")
+    assert {kind: [*values] for kind, values in facts.items()} == {kind: ["unread"] for kind in kinds}

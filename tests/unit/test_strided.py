@@ -47,7 +47,7 @@ def test_padding_that_was_removed_already_is_no_padding() -> None:
     ],
 )
 def test_buffers_that_cannot_be_the_tensor_are_refused(layout: Layout, length: int) -> None:
-    with pytest.raises(StrideError, match="int16|float32"):
+    with pytest.raises(StrideError, match=r"int16|float32"):
         tensor_of(bytes(length), layout)
 
 

@@ -15,15 +15,12 @@ import numpy as np
 import onnx
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 from driftgate import __version__
 from driftgate.cli import VERBS
 from driftgate.commands.checking import OUTPUTS
-from driftgate.commands.init import ENDINGS
 from driftgate.demo.build import build
 from driftgate.demo.faults import FAULTS
-from driftgate.settings.load import config_schema
 from support.commandline import PROGRAM, call, codes, judged, process, rows
 from support.models import answer, save, tiny, value
 from support.project import Project, biased, inputs, torch_stand_in, two_stages, whole_chain
@@ -434,104 +431,6 @@ def test_diff_of_two_files_of_one_name(tmp_path: Path) -> None:
     found = call("diff", tmp_path / "net.onnx", tmp_path / "b" / "net.onnx", "--inputs", tmp_path / "eval.npz")
     assert found.code == 0
     assert "a ↔ b" in found.out
-
-
-# --- init
-
-
-def test_init_finds_the_vendors_files_by_their_names(tmp_path: Path) -> None:
-    folder = tmp_path / "model_output"
-    folder.mkdir()
-    for prefix in ("yolov8n", "lane.v2"):
-        for ending in ENDINGS.values():
-            (folder / f"{prefix}{ending}").touch()
-    for name in ("mobilenet_original_float_model.onnx", "_calibrated_model.onnx", "quant_config.json", "a.onnx"):
-        (folder / name).touch()
-    (folder / "folder.hbm").mkdir()
-    found = call("init", folder, "--out", tmp_path / "driftgate.yaml")
-    assert (found.code, found.err) == (0, "")
-    assert "wrote" in found.out
-    text = (tmp_path / "driftgate.yaml").read_text("utf-8")
-    document = yaml.safe_load(text)
-    assert {name: [*subject["artifacts"]] for name, subject in document["subjects"].items()} == {
-        "lane.v2": ["original_float", "optimized_float", "calibrated", "ptq"],
-        "mobilenet": ["original_float"],
-        "yolov8n": ["original_float", "optimized_float", "calibrated", "ptq"],
-    }
-    assert document["subjects"]["yolov8n"]["artifacts"]["ptq"] == "model_output/yolov8n_ptq_model.onnx"
-    for foreign in ("yolov8n_quantized_model.bc", "yolov8n_quantized_removed_model.bc", "yolov8n.hbm"):
-        assert f'# "model_output/{foreign}" is run by the vendor\'s tools' in text
-    assert [error.message for error in Draft202012Validator(config_schema()).iter_errors(document)] == []
-
-
-HB_CONFIG = """
-model_parameters: {onnx_model: net.onnx, march: nash-p, output_model_file_prefix: net, working_dir: out}
-input_parameters:
-  input_name: "image;state"
-  input_type_rt: "nv12;featuremap"
-  input_type_train: "rgb;featuremap"
-  input_layout_train: "NCHW;NCHW"
-  mean_value: "123.675 116.28 103.53;"
-  scale_value: "0.0171 0.0175 0.0174;"
-calibration_parameters: {cal_data_dir: "./cal/image;./cal/state", calibration_type: kl}
-"""
-
-
-def test_init_takes_inputs_and_platform_from_hb_compiles_yaml(tmp_path: Path) -> None:
-    for name in ("net_optimized_float_model.onnx", "net.hbm", "other.hbm"):
-        (tmp_path / name).touch()
-    (tmp_path / "hb.yaml").write_text(HB_CONFIG)
-    config = tmp_path / "driftgate.yaml"
-    assert call("init", tmp_path, "--yaml", tmp_path / "hb.yaml", "--out", config).code == 0
-    document = yaml.safe_load(config.read_text("utf-8"))
-    assert document["defaults"]["platform"] == "J6P"
-    assert [*document["subjects"]] == ["net"]
-    declared = {"train": "rgb", "rt": "nv12", "layout": "NCHW", "mean": [123.675, 116.28, 103.53]}
-    assert document["subjects"]["net"]["samples"]["declared"] == {
-        "image": {**declared, "scale": [0.0171, 0.0175, 0.0174]}
-    }
-    assert "calibrated with" in config.read_text("utf-8")
-    assert [error.message for error in Draft202012Validator(config_schema()).iter_errors(document)] == []
-    (tmp_path / "hb.yaml").write_text("input_parameters: {input_type_rt: nv13}\n")
-    found = call("init", tmp_path, "--yaml", tmp_path / "hb.yaml", "--out", config, "--force")
-    assert found.code == 2
-    assert "nv13" in found.err
-
-
-def test_what_init_wrote_works_once_it_is_filled_in(tmp_path: Path) -> None:
-    save(tiny(), tmp_path / "net_original_float_model.onnx")
-    save(tiny(), tmp_path / "net_optimized_float_model.onnx")
-    project = Project(tmp_path)
-    assert call("init", tmp_path, "--out", project.config).code == 0
-    found = call("check", "-c", project.config, "--out", tmp_path / "out")
-    assert found.code == 2
-    assert "subjects.net.samples.raw: <what the float model eats" in found.err
-    project.npz("eval.npz", x=inputs(3))
-    lines = project.config.read_text("utf-8").splitlines()
-    project.text("\n".join("      raw: eval.npz" if line.strip().startswith("raw:") else line for line in lines))
-    assert call("check", "-c", project.config, "--out", tmp_path / "out").code == 0
-    assert rows(tmp_path / "out")["onnx-optimized"] == "passed"
-
-
-def test_init_replaces_nothing_unless_it_is_told_to(tmp_path: Path) -> None:
-    (tmp_path / "net.hbm").touch()
-    config = tmp_path / "driftgate.yaml"
-    config.write_text("mine")
-    found = call("init", tmp_path, "--out", config)
-    assert found.code == 2
-    assert "--force" in found.err
-    assert config.read_text() == "mine"
-    assert call("init", tmp_path, "--out", config, "--force").code == 0
-    assert yaml.safe_load(config.read_text("utf-8"))["version"] == 1
-
-
-def test_init_where_there_is_nothing(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    for folder, said in (("empty", "has none of the vendor's files"), ("nowhere", "is not a folder")):
-        found = call("init", tmp_path / folder, "--out", tmp_path / "driftgate.yaml")
-        assert found.code == 2
-        assert said in found.err
-    assert [*tmp_path.iterdir()] == [tmp_path / "empty"]
 
 
 # --- samples

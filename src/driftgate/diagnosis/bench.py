@@ -324,8 +324,6 @@ class Bench:
     def _raw(
         self, side: Side, feeds: Tensors, model: onnx.ModelProto | None, taps: Sequence[str]
     ) -> dict[str, Tensor] | None:
-        if side.parts is None and model is None and not taps:
-            return self._answered(side, feeds)
         if not side.runs or side.parts is None or not feeds or not self.has_time:
             return None
         sets = feed_sets(side.parts.model, feeds)
@@ -346,8 +344,10 @@ class Bench:
             return None
         return made
 
-    def _answered(self, side: Side, feeds: Tensors) -> dict[str, Tensor] | None:
-        """What a stage that is no model gives for these feeds."""
+    def tried(self, side: Side, feeds: Tensors) -> dict[str, Tensor] | None:
+        """Outputs of a side for these feeds, also where it is no model that can be opened; None if it cannot."""
+        if side.parts is not None:
+            return self.run(side, feeds)
         if side.answer is None or not feeds or not self.has_time:
             return None
         try:
@@ -355,7 +355,8 @@ class Bench:
         except DriftgateError:
             return None
         self.costs.runs += 1
-        return dict(made)
+        names = (self._names_b or {}) if side is self.b else {}
+        return {names.get(name, name): value for name, value in made.items()}
 
     @cached_property
     def rerun_a(self) -> dict[str, Tensor] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from driftgate.domain.chain import CHAINS
+from driftgate.domain.chain import CHAINS, FeedKind
 from driftgate.domain.evidence import LinkNote
 from driftgate.judgement.codes import CODES, Segment
 
@@ -33,6 +33,9 @@ LATER: dict[int, frozenset[Segment]] = {
 FIXED_POINT = frozenset(
     {"rounding-lsb", "dequant-scale-mismatch", "double-dequantization", "tail-int32-undequantized", "input-offset-128"}
 )
+#: And those that come of preparing what a deployed model eats.
+PREPARED = frozenset({"nv12-stride-padding", "nv12-uv-order", "wrong-input-kind"})
+_RUNTIME = {stage.name for chain in CHAINS.values() for stage in chain.stages if stage.feeds is FeedKind.RUNTIME}
 _SEGMENTS = {stage.name: stage.segment for chain in CHAINS.values() for stage in chain.stages}
 
 
@@ -43,4 +46,5 @@ def impossible(link: LinkNote) -> frozenset[str]:
         return frozenset()
     later = {code.code for code in CODES.values() if code.segment in LATER.get(segment, frozenset())}
     allowed = ANYWHERE | FIXED_POINT if segment == max(LATER) else ANYWHERE
+    allowed |= PREPARED if link.candidate in _RUNTIME else frozenset()
     return frozenset(later - allowed) | (INPUT_CAUSES if link.candidate in NO_INPUT_CHANGE else frozenset())

@@ -42,7 +42,7 @@ def applied(
         after = bench.distance(bench.outputs_a, bench.run(bench.b, fed))
     else:
         side = bench.b if bench.b.runs else bench.a
-        made = bench.run(side, fed)
+        made = bench.tried(side, fed)
         after = math.inf if made is None else bench.distance(made, bench.outputs_b)
     result = trial(code, transform, bench.start, after, bench.floor)
     if result.result.value == "confirmed":

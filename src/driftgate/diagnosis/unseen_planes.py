@@ -54,7 +54,7 @@ def find_misread_planes(bench: Bench) -> Iterator[Explanation]:
         for guess in _misreadings(feeds[name], feeds[partner]):
             if not bench.has_time:
                 return
-            made = bench.run(side, {**feeds, name: guess.y, partner: guess.uv})
+            made = bench.tried(side, {**feeds, name: guess.y, partner: guess.uv})
             if made is None:
                 continue
             after = bench.distance(made, wanted)

@@ -19,6 +19,8 @@ EXCESS_LIMIT = 3.0
 CLIPPED_LIMIT = 0.01
 #: Without own errors: by how much the signal to noise ratio must fall from one pair to the next, in dB.
 FALL_DB = 12.0
+#: What differs less than this is float noise.
+CEILING_DB = 120.0
 MOST = 5
 #: Below this cosine a node of the vendor's table is shown; the vendor takes it for acceptable from here on.
 COSINE_LIMIT = 0.99
@@ -35,17 +37,18 @@ def diverges(node: NodeError) -> bool:
 def first_divergence(nodes: Sequence[NodeError]) -> NodeError | None:
     """The earliest diverging node in the candidate's order; None where none diverges.
 
-    Where no own error could be measured it is the first pair at which the whole error rises by 12 dB.
+    Where no own error could be measured it is the first pair at which the whole error rises by 12 dB; what is beyond
+    120 dB counts as 120, so that pairs that are equal to the bit have something to rise from.
     """
     ordered = sorted(nodes, key=lambda node: node.order)
     if any(node.own is not None for node in ordered):
         return next((node for node in ordered if diverges(node)), None)
-    best = float("inf")
+    best: float | None = None
     for node in ordered:
-        found = _decibel(node.total)
-        if found < best - FALL_DB and best < float("inf"):
+        found = min(_decibel(node.total), CEILING_DB)
+        if best is not None and found < best - FALL_DB:
             return node
-        best = min(best, found)
+        best = found if best is None else min(best, found)
     return None
 
 

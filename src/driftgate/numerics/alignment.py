@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ Tensor = NDArray[Any]
 
 CHANNELS_LEAST, CHANNELS_MOST = 2, 1024
 PICTURE_RANK = 4
+#: Scales that hrt_model_exec prints have six digits (toolchain facts §7.3).
+PRINTED = 6e-6
 
 
 def dequantised(tensor: Tensor, quantization: Quantization) -> Tensor:
@@ -44,6 +47,16 @@ def _around(tensor: Tensor, quantization: Quantization) -> tuple[Tensor, Tensor]
         scales = scales.reshape(around) if scales.size > 1 else scales
         zeros = zeros.reshape(around) if zeros.size > 1 else zeros
     return scales, zeros
+
+
+def alike(a: Quantization | None, b: Quantization | None) -> bool:
+    """Whether integers of both stand for the same numbers; the scales may be those of a tool that prints six digits."""
+    if a is None or b is None or a == b:
+        return a == b
+    if len(a.scales) != len(b.scales) or a.axis != b.axis or set(a.zero_points) != set(b.zero_points):
+        return False
+    fits = all(math.isclose(x, y, rel_tol=PRINTED) for x, y in zip(a.scales, b.scales, strict=True))
+    return fits and (len(set(a.zero_points)) == 1 or a.zero_points == b.zero_points)
 
 
 def same_shape(a: Tensor, b: Tensor) -> Tensor | None:

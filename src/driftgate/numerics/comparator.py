@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,14 +13,12 @@ from driftgate.domain.facts import Problem
 from driftgate.domain.measurements import Alignment, Measurement, Moments, Role, concatenate
 from driftgate.domain.tensors import Quantization, Signature, TensorSpec
 from driftgate.messages.message import Message, message
-from driftgate.numerics.alignment import channel_axis, dequantised, same_shape, settle_ties
+from driftgate.numerics.alignment import alike, channel_axis, dequantised, same_shape, settle_ties
 from driftgate.numerics.moments import by_channel, fold
 from driftgate.numerics.outputs import NamedTensor, OutputPair, pair_outputs
 
 Tensor = NDArray[Any]
 COMPARABLE = "fiub"  # numpy kinds: float, int, unsigned, bool
-#: Scales that hrt_model_exec prints have six digits (toolchain facts §7.3).
-PRINTED = 6e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +144,7 @@ class Comparator:
         quant_a, quant_b = _quantization(spec_a, a), _quantization(spec_b, b)
         scaled: list[str] = []
         axis = None
-        if not _alike(quant_a, quant_b):
+        if not alike(quant_a, quant_b):
             if quant_a is not None:
                 a, scaled = dequantised(a, quant_a), ["a"]
             if quant_b is not None:
@@ -249,16 +246,6 @@ def _quantization(spec: TensorSpec | None, tensor: Tensor) -> Quantization | Non
     if spec is None or tensor.dtype.kind not in "iu":
         return None
     return spec.quantization
-
-
-def _alike(a: Quantization | None, b: Quantization | None) -> bool:
-    """Whether integers of both stand for the same numbers; the scales may be those of a tool that prints six digits."""
-    if a is None or b is None or a == b:
-        return a == b
-    if len(a.scales) != len(b.scales) or a.axis != b.axis or set(a.zero_points) != set(b.zero_points):
-        return False
-    fits = all(math.isclose(x, y, rel_tol=PRINTED) for x, y in zip(a.scales, b.scales, strict=True))
-    return fits and (len(set(a.zero_points)) == 1 or a.zero_points == b.zero_points)
 
 
 def _channels(alignment: Alignment) -> tuple[int | None, int]:

@@ -37,8 +37,8 @@ class ArtifactSection(Section):
     path: Path | None = None
     node_table: Path | None = Field(
         default=None,
-        description="the vendor's comparison node by node for this stage: a log of hb_verifier or hb_compile, or "
-        "node_info.csv; shown where nothing can be tapped",
+        description="the vendor's comparison node by node for this stage: a log of hb_verifier or hb_compile, "
+        "node_info.csv, or QuantAnalysis' compare_per_layer_out; shown where nothing can be tapped",
     )
 
     @model_validator(mode="before")

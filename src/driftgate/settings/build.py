@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from driftgate.buildfacts import other_prefix
 from driftgate.domain.samples import SampleSet
 from driftgate.domain.toolchain.build import CompiledFiles, CompileLog
 from driftgate.domain.toolchain.common import InputContract
@@ -114,7 +115,10 @@ def _other_numbers(ours: Declaration, theirs: InputContract) -> Iterator[Conflic
 
 def _log(files: CompiledFiles | None) -> CompileLog | None:
     path = None if files is None else files.get("log")
+    if files is None or path is None:
+        return None
     try:
-        return None if path is None else read_compile_log(path)
+        log = read_compile_log(path)
     except ArtifactError:
         return None
+    return None if other_prefix(log, files.prefix) else log

@@ -133,6 +133,9 @@ def config_schema() -> Mapping[str, Any]:
         alternatives = values.pop("oneOf", None) or values.pop("anyOf", None) or []
         values.clear()
         values["anyOf"] = [*shorthand, *alternatives]
+    definitions["SubjectSettings"]["properties"]["artifacts"]["properties"] = {
+        "build": {"$ref": "#/$defs/BuildSettings"}
+    }
     for section, key in (("ScoreSettings", "labels"), ("ScoreSettings", "postprocess")):
         whole = definitions[section]["properties"][key]
         told = {name: whole.pop(name) for name in ("description", "default", "title") if name in whole}

@@ -1,0 +1,1 @@
+"""A driftgate.yaml to start from, for a folder in which hb_compile has worked."""
