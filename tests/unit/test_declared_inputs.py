@@ -182,6 +182,27 @@ def test_raw_samples_are_made_of_nv12_recordings(tmp_path: Path) -> None:
         raw.data(tmp_path).read("0000")
 
 
+def test_several_cameras_and_vectors_go_together(tmp_path: Path) -> None:
+    front = Declaration(Type.RGB, Type.NV12, Layout.NCHW, MEAN, SCALE)
+    rear = Declaration(Type.BGR, Type.YUV444, Layout.NHWC)
+    raw: dict[str, Any] = {
+        "front": floats(picture(), front),
+        "rear": floats(picture(8, 6, seed=1), rear),
+        "pose": np.arange(7, dtype=np.float32)[None],
+    }
+    np.savez(tmp_path / "raw.npz", **raw)
+    words = {
+        "front": {"train": "rgb", "rt": "nv12", "mean": list(MEAN), "scale": list(SCALE)},
+        "rear": {"train": "bgr", "rt": "yuv444", "layout": "NHWC"},
+    }
+    settings = SampleSettings.model_validate({"raw": "raw.npz", "declared": words})
+    feeds = settings.data(tmp_path).read("0000")[FeedKind.RUNTIME]
+    shapes = {name: value.shape for name, value in feeds.items()}
+    assert shapes == {"front_y": (1, 12, 20, 1), "front_uv": (1, 6, 10, 2), "rear": (1, 8, 6, 3), "pose": (1, 7)}
+    np.testing.assert_array_equal(feeds["pose"], raw["pose"])
+    np.testing.assert_array_equal(feeds["front_y"], runtime_of("front", raw["front"], front)["front_y"])
+
+
 @pytest.mark.parametrize(
     ("declaration", "said"),
     [
