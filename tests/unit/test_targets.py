@@ -10,6 +10,7 @@ import pytest
 
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement
+from driftgate.domain.platforms import PLATFORMS
 from driftgate.storage.document import read_results
 from support.commandline import call
 from support.models import tiny
@@ -23,8 +24,9 @@ def project(folder: Path, *, shifts: dict[str, float] | None = None, count: int 
     for target in ("J6M", "J6P"):
         out = folder / f"model_output_{target}"
         out.mkdir(parents=True)
-        write(out / "net_quantized_model.bc", biased(0.001))
-        write(out / "net.hbm", biased(0.001 + (shifts or {}).get(target, 0.0)))
+        march = PLATFORMS[target].march
+        write(out / "net_quantized_model.bc", biased(0.001), march=march)
+        write(out / "net.hbm", biased(0.001 + (shifts or {}).get(target, 0.0)), march=march)
     made.subject = {
         "targets": ["J6M", "J6P"],
         "artifacts": {
@@ -84,7 +86,8 @@ def test_a_stage_that_breaks_is_told_alike_for_each_target(tmp_path: Path) -> No
 
 def test_the_platform_stands_in_paths_of_artifacts(tmp_path: Path) -> None:
     made = project(tmp_path)
-    made.artifacts["build"]["from"] = "model_output_J6M"
+    del made.artifacts["build"]
+    made.artifacts["quantized"] = {"path": "model_output_{target}/net_quantized_model.bc"}
     made.artifacts["hbm"] = {"path": "model_output_{target}/net.hbm"}
     facts, _ = checked(made, 0)
     assert all({run.stage for run in one.runs} >= {"quantized", "hbm"} for one in facts.values())
