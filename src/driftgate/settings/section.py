@@ -12,4 +12,6 @@ def hyphens(name: str) -> str:
 class Section(BaseModel):
     """A mapping in driftgate.yaml."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=hyphens, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=hyphens, validate_default=True, protected_namespaces=()
+    )
