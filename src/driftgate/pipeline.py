@@ -337,6 +337,8 @@ def _run_samples(
                 if assigned is not None:
                     _same_feeds(job, runners, assigned, names, sample=sample)
                 _assign_feeds(job, runners, names, sample)
+                if assigned is None:
+                    _announce(job, leg, runners)
                 assigned = names
             outputs: dict[str, dict[str, Tensor]] = {}
             for runner in runners.values():
@@ -355,6 +357,20 @@ def _run_samples(
             if progress is not None:
                 progress(done, total)
             yield sample, outputs
+
+
+def _announce(job: Job, leg: Leg, runners: Mapping[str, _Runner]) -> None:
+    """Tell stages that run elsewhere which samples follow, so that they need not wait for the others."""
+    for runner in runners.values():
+        ahead = getattr(runner.session, "ahead", None)
+        if ahead is not None and runner.inputs is not None:
+            inputs, kind = runner.inputs, runner.feeds
+
+            def feeds(sample: str, inputs: tuple[tuple[str, str], ...] = inputs, kind: FeedKind = kind) -> Tensors:
+                have = job.data.read(sample)[kind]
+                return {name: have[feed] for name, feed in inputs if feed in have}
+
+            ahead(job.plan.samples.of_blocks(leg.blocks), feeds)
 
 
 def _same_feeds(

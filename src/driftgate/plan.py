@@ -8,12 +8,13 @@ from itertools import pairwise
 
 from driftgate.backends.functions import Function
 from driftgate.backends.registry import backend
-from driftgate.backends.routing import routed
+from driftgate.backends.routing import BOARD, on_board, routed
 from driftgate.domain.digest import digest
 from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
+from driftgate.domain.platforms import PLATFORMS
 from driftgate.domain.samples import SampleSet
 from driftgate.domain.toolchain.build import CompiledFiles
-from driftgate.errors import DriftgateError, SampleError, UsageError
+from driftgate.errors import ConfigError, DriftgateError, SampleError, UsageError
 from driftgate.messages.message import Message, message
 from driftgate.numerics.comparator import OutputMap
 from driftgate.scorekeeping import Keeping, Ready
@@ -88,7 +89,22 @@ def artifacts_of(config: Config, name: str, target: str) -> tuple[Artifact, ...]
         given += [artifact for artifact in built if artifact.stage in order]
         given.sort(key=lambda artifact: order.index(artifact.stage))
     python, timeout = defaults.hbruntime.python, defaults.hbruntime.timeout
-    return tuple(routed(artifact, python=python, timeout=timeout) for artifact in given)
+    placed = (on_board(artifact, defaults.board) for artifact in given)
+    found = (routed(artifact, python=python, timeout=timeout) for artifact in placed)
+    return tuple(_with_boards(config, artifact, target) for artifact in found)
+
+
+def _with_boards(config: Config, artifact: Artifact, target: str) -> Artifact:
+    """An artifact that runs on a board, with what is known of that pool. Raises ConfigError."""
+    if artifact.backend != BOARD:
+        return artifact
+    name = artifact.options.get("board") or config.settings.defaults.board
+    settings = config.settings.boards.get(str(name))
+    if settings is None:
+        raise ConfigError(message("board-unknown", stage=artifact.stage))
+    boards = settings.boards(str(name), root=config.root, w_stride=PLATFORMS[target].w_stride)
+    options = {key: value for key, value in artifact.options.items() if key != "board"}
+    return replace(artifact, options={**options, "boards": boards})
 
 
 def build_of(config: Config, name: str, target: str) -> CompiledFiles | None:

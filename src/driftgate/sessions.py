@@ -22,7 +22,7 @@ Tensors = Mapping[str, Tensor]
 class Artifact:
     """What stands for a stage: which backend runs it, its file or folder, and the backend's own options.
 
-    `options` has plain values only (strings, numbers, booleans, tuples of strings); each backend documents
+    `options` has plain values (strings, numbers, booleans, tuples of strings), or a Boards; each backend documents
     its own.
     """
 

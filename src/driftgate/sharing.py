@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 
@@ -81,6 +81,12 @@ class _Once:
     def environment(self) -> Environment:
         """That of the session."""
         return self._session.environment
+
+    @property
+    def ahead(self) -> Callable[[Sequence[str], Callable[[str], Tensors]], None] | None:
+        """That of the session, whose samples can be announced; None for others."""
+        found: Callable[[Sequence[str], Callable[[str], Tensors]], None] | None = getattr(self._session, "ahead", None)
+        return found
 
     @property
     def told(self) -> Mapping[str, str]:

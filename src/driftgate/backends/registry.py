@@ -11,7 +11,10 @@ from driftgate.sessions import Backend
 
 #: name → module:class
 BACKENDS: dict[str, str] = {
+    "board": "driftgate.backends.board.backend:BoardBackend",
     "onnxruntime": "driftgate.backends.onnxruntime_backend:OnnxRuntimeBackend",
+    "hbm_infer": "driftgate.backends.hbm_infer_backend:HbmInferBackend",
+    "hbm_runtime": "driftgate.backends.hbm_runtime_backend:HbmRuntimeBackend",
     "hbruntime": "driftgate.backends.hbruntime_backend:HbRuntimeBackend",
     "recorded": "driftgate.backends.recorded:RecordedBackend",
     "torch": "driftgate.backends.torch_backend:TorchBackend",

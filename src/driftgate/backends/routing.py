@@ -8,7 +8,16 @@ from driftgate.backends.onnxfile import read_onnx
 from driftgate.errors import DriftgateError
 from driftgate.sessions import Artifact
 
-VENDOR = "hbruntime"
+VENDOR, BOARD = "hbruntime", "board"
+
+
+def on_board(artifact: Artifact, board: str | None) -> Artifact:
+    """An .hbm that would be simulated runs on a board where one is named for all."""
+    is_hbm = artifact.backend == VENDOR and artifact.path is not None and artifact.path.suffix == ".hbm"
+    if board is None or not is_hbm:
+        return artifact
+    kept = {name: value for name, value in artifact.options.items() if name in ("model", "threads", "node_table")}
+    return replace(artifact, backend=BOARD, options={**kept, "board": board})
 
 
 def routed(artifact: Artifact, *, python: tuple[str, ...] | None, timeout: float | None) -> Artifact:

@@ -141,6 +141,15 @@ class HbRuntimeArtifact(ArtifactSection):
     timeout: float | None = Field(default=None, gt=0, description="seconds that one answer may take")
 
 
+class BoardArtifact(ArtifactSection):
+    """An .hbm that hrt_model_exec runs on a board."""
+
+    backend: Literal["board"] = "board"
+    path: Path = Field(description="the .hbm")
+    board: str | None = Field(default=None, description="a name under `boards`; defaults.board where absent")
+    model: str | None = Field(default=None, description="the network, where a packed .hbm has several")
+
+
 class OtherArtifact(ArtifactSection):
     """An artifact of a backend that another package brings; its keys are that backend's own."""
 
@@ -153,7 +162,7 @@ class OtherArtifact(ArtifactSection):
         return Artifact(stage, self.backend, path, {"threads": threads, **extra})
 
 
-OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch", "hbruntime")
+OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch", "hbruntime", "board")
 
 
 def backend_of(value: object) -> str:
@@ -163,6 +172,8 @@ def backend_of(value: object) -> str:
             return str(value["backend"])
         if "load" in value:
             return "torch"
+        if "board" in value:
+            return "board"
         value = value.get("path", "")
     return BY_SUFFIX.get(Path(str(value)).suffix.lower(), "recorded")
 
@@ -177,6 +188,7 @@ AnyArtifact = Annotated[
     | Annotated[RecordedArtifact, Tag("recorded")]
     | Annotated[TorchArtifact, Tag("torch")]
     | Annotated[HbRuntimeArtifact, Tag("hbruntime")]
+    | Annotated[BoardArtifact, Tag("board")]
     | Annotated[OtherArtifact, Tag("other")],
     Discriminator(_tag),
 ]

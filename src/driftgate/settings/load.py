@@ -20,6 +20,7 @@ from driftgate.errors import ConfigError
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.settings.artifacts import OURS
+from driftgate.settings.boards import BoardSettings
 from driftgate.settings.chains import ChainSettings
 from driftgate.settings.policies import PolicySettings, resolved
 from driftgate.settings.section import Section
@@ -59,6 +60,7 @@ class Settings(Section):
 
     version: Literal[1]
     defaults: Defaults = Field(default_factory=Defaults)
+    boards: dict[str, BoardSettings] = Field(default_factory=dict)
     chains: dict[str, ChainSettings] = Field(default_factory=dict)
     subjects: dict[str, SubjectSettings] = Field(min_length=1)
     policies: dict[str, PolicySettings] = Field(default_factory=dict)
@@ -270,6 +272,8 @@ def _names(config: Config) -> Iterator[Message]:
     if settings.defaults.chain not in chains:
         yield unknown(("defaults", "chain"), "chain", settings.defaults.chain, tuple(chains))
         return
+    if settings.defaults.board is not None and settings.defaults.board not in settings.boards:
+        yield unknown(("defaults", "board"), "board", settings.defaults.board, tuple(settings.boards) or ("-",))
     for name, subject in settings.subjects.items():
         if subject.chain is not None and subject.chain not in chains:
             yield unknown(("subjects", name, "chain"), "chain", subject.chain, tuple(chains))
@@ -285,6 +289,9 @@ def _names(config: Config) -> Iterator[Message]:
                 yield unknown(place, "stage", stage, stages)
             if artifact.backend not in backend_names():
                 yield unknown(place, "backend", artifact.backend, backend_names())
+            board = getattr(artifact, "board", None)
+            if board is not None and board not in settings.boards:
+                yield unknown((*place, "board"), "board", board, tuple(settings.boards) or ("-",))
     used = {subject.chain or settings.defaults.chain for subject in settings.subjects.values()}
     places = {check.slug for chain in used if chain in chains for check in chains[chain].checks}
     orders = [[stage.name for stage in chains[chain].stages] for chain in used if chain in chains]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from driftgate.domain.judgement import Limit, LimitOrigin, Policy, Uncertainty
 from driftgate.judgement.codes import CODES, Verdict
+from driftgate.judgement.criteria import FPS, LATENCY, MEMORY, PERFORMANCE
 from driftgate.settings.section import Section, hyphens
 
 
@@ -38,14 +40,33 @@ LimitName = Literal[
     "sqnr",
     "dead-channels",
     "score-drop",
+    "latency-ms",
+    "fps",
+    "latency-rise",
+    "fps-drop",
+    "memory-mib",
 ]
 LinkLimits = dict[LimitName, LimitValue]
+#: The check whose row tells the board's speed and memory.
+BOARD = "board"
+#: Limits in units of their own, of which a percentage says nothing.
+ABSOLUTE = {LATENCY: "milliseconds", FPS: "frames a second", MEMORY: "MiB"}
+
+
+def _split_by_place(schema: dict[str, Any]) -> None:
+    """The names of limits in the schema: all of them at `board`, elsewhere those of numbers and scores."""
+    limits = schema["properties"]["limits"]["additionalProperties"]
+    at_board = copy.deepcopy(limits)
+    at_board["properties"] = {name: {"type": "number"} for name in ABSOLUTE}
+    names = limits["propertyNames"]["enum"]
+    limits["propertyNames"]["enum"] = [name for name in names if name not in PERFORMANCE]
+    schema["properties"][BOARD] = {**at_board, "description": "limits of the board's score, speed and memory"}
 
 
 class PolicySettings(Section):
     """A policy. Every further key is a check's slug or a link `stage..stage` with its limits."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=hyphens)
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=hyphens, json_schema_extra=_split_by_place)
 
     extends: str | None = Field(default=None, description="the policy this one adds to")
     require: Literal["all"] | tuple[str, ...] | None = Field(
@@ -66,6 +87,24 @@ class PolicySettings(Section):
         if wrong:
             raise ValueError(f"{', '.join(wrong)}: not the code of a harmless cause; those are {', '.join(harmless)}")
         return codes
+
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _in_units(cls, limits: object) -> object:
+        at_board = limits.get(BOARD) if isinstance(limits, Mapping) else None
+        for name, unit in ABSOLUTE.items():
+            if isinstance(at_board, Mapping) and isinstance(at_board.get(name), str):
+                raise ValueError(f"{BOARD}.{name} is a number of {unit}; wanted: a number, not {at_board[name]}")
+        return limits
+
+    @field_validator("limits")
+    @classmethod
+    def _at_board(cls, limits: dict[str, LinkLimits]) -> dict[str, LinkLimits]:
+        stray = [f"{place}.{name}" for place, said in limits.items() for name in said if name in PERFORMANCE]
+        wrong = [name for name in stray if name.partition(".")[0] != BOARD]
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)}: speed and memory are limited under {BOARD} and nowhere else")
+        return limits
 
     @model_validator(mode="before")
     @classmethod

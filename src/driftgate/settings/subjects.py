@@ -75,6 +75,9 @@ class Defaults(Section):
         description="runs .bc, .hbm in simulation, and ONNX files with operators of the vendor's",
     )
 
+    board: str | None = Field(
+        default=None, description="a name under `boards`, where an .hbm runs that does not say; else it is simulated"
+    )
     verifier: VerifierSettings | None = Field(default=None, description="asked about the first failing link")
 
     _platform = field_validator("platform")(_known_platform)

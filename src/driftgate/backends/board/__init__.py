@@ -1,0 +1,1 @@
+"""A board: how it is reached, locked, fed and read."""
