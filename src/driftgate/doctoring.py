@@ -59,6 +59,8 @@ LEAST_MAJOR = 3  # of the tools for Journey 6; those of the generation before be
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "torch": ("numpy", "torch"),
     "hbruntime": ("numpy", "horizon_tc_ui"),
+    "hbm_infer": ("numpy", "hbm_infer"),
+    "hbm_runtime": ("numpy", "hbm_runtime"),
     "score": ("numpy",),
 }
 #: Distributions whose versions it is asked for, where it has them.

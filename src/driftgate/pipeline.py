@@ -16,7 +16,7 @@ from driftgate.buildfacts import build_facts
 from driftgate.domain.chain import FeedKind
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.plan import Leg
-from driftgate.domain.runs import Environment, Run, RunOutcome, run_id
+from driftgate.domain.runs import Environment, Performance, Run, RunOutcome, run_id
 from driftgate.errors import ArtifactError, BackendError, ConfigError, DriftgateError, LoadRefused, SampleError
 from driftgate.messages.message import Message, message
 from driftgate.numerics.comparator import Comparator
@@ -29,6 +29,8 @@ from driftgate.sharing import Opener, Shared, open_alone
 #: Opens a stretch of waiting, for a model or a worker, in which KeyboardInterrupt may come.
 Breakable = Callable[[], AbstractContextManager[None]]
 
+#: Of several legs that run one artifact the one with this block measures its speed.
+FIRST_BLOCK = 0
 STAGE_ERRORS = (ArtifactError, BackendError, ConfigError, SampleError)
 
 
@@ -60,6 +62,7 @@ class _Runner:
     optional: tuple[str, ...] = ()
     told: Mapping[str, str] = field(default_factory=dict)  # what the artifact says of itself
     inputs: tuple[tuple[str, str], ...] | None = None
+    speed: Performance | None = None
     done: int = 0
     seconds: float = 0.0
     outcome: RunOutcome = RunOutcome.PASSED
@@ -186,6 +189,8 @@ def _capturing(
                 if aside is not None:
                     aside.add(sample, outputs)
                 yield
+            for runner in runners.values():
+                _measure_speed(runner, breakable)
         except KeyboardInterrupt:
             interrupted = True
         records = tuple(found for track in scorers if (found := track.records(runners[track.stage].run)) is not None)
@@ -202,6 +207,7 @@ def _capturing(
             *(fact for runner in runners.values() for fact in artifact_facts(runner.stage, runner.told, plan.target)),
         ),
         runs=tuple(_run(runner, leg) for runner in runners.values()),
+        performance=tuple(runner.speed for runner in runners.values() if runner.speed is not None),
         environments=tuple({r.environment.id: r.environment for r in runners.values() if r.environment}.values()),
         measurements=tuple(
             measurement
@@ -370,7 +376,19 @@ def _announce(job: Job, leg: Leg, runners: Mapping[str, _Runner]) -> None:
                 have = job.data.read(sample)[kind]
                 return {name: have[feed] for name, feed in inputs if feed in have}
 
-            ahead(job.plan.samples.of_blocks(leg.blocks), feeds)
+            ahead(job.plan.samples.of_blocks(leg.blocks), feeds, measures=FIRST_BLOCK in leg.blocks)
+
+
+def _measure_speed(runner: _Runner, breakable: Breakable) -> None:
+    """What a board says of its speed, behind all samples; that it could not be measured takes nothing from them."""
+    measured = getattr(runner.session, "speed", None)
+    if measured is None:
+        return
+    try:
+        with breakable():
+            runner.speed = measured(runner.run)
+    except STAGE_ERRORS as error:
+        runner.notes.extend(error.problems)
 
 
 def _same_feeds(

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from driftgate.backends.functions import Function
 from driftgate.backends.registry import backend
-from driftgate.backends.routing import BOARD, on_board, routed
+from driftgate.backends.routing import ON_BOARDS, on_board, routed
 from driftgate.domain.digest import digest
 from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
 from driftgate.domain.platforms import PLATFORMS
@@ -96,7 +96,7 @@ def artifacts_of(config: Config, name: str, target: str) -> tuple[Artifact, ...]
 
 def _with_boards(config: Config, artifact: Artifact, target: str) -> Artifact:
     """An artifact that runs on a board, with what is known of that pool. Raises ConfigError."""
-    if artifact.backend != BOARD:
+    if artifact.backend not in ON_BOARDS:
         return artifact
     name = artifact.options.get("board") or config.settings.defaults.board
     settings = config.settings.boards.get(str(name))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 
 from driftgate.backends.registry import backend
 from driftgate.domain.digest import digest
-from driftgate.domain.runs import Environment
+from driftgate.domain.runs import Environment, Performance
 from driftgate.domain.tensors import Signature
 from driftgate.errors import DriftgateError
 from driftgate.messages.message import Message
@@ -83,9 +83,15 @@ class _Once:
         return self._session.environment
 
     @property
-    def ahead(self) -> Callable[[Sequence[str], Callable[[str], Tensors]], None] | None:
+    def ahead(self) -> Callable[..., None] | None:
         """That of the session, whose samples can be announced; None for others."""
-        found: Callable[[Sequence[str], Callable[[str], Tensors]], None] | None = getattr(self._session, "ahead", None)
+        found: Callable[..., None] | None = getattr(self._session, "ahead", None)
+        return found
+
+    @property
+    def speed(self) -> Callable[[str], Performance | None] | None:
+        """That of the session, which measures it; None for others."""
+        found: Callable[[str], Performance | None] | None = getattr(self._session, "speed", None)
         return found
 
     @property

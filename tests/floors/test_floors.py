@@ -71,11 +71,13 @@ OWNERS = {
     "rich": {"reporting", "commands"},
     "click": {"commands", "cli"},
     "PIL": {"transforms"},
+    "paramiko": {"backends"},
+    "cryptography": {"backends"},
     "pycocotools": {"scoring"},
 }
 
 #: What `driftgate --help` must not wait for.
-HEAVY = ("numpy", "onnx", "onnxruntime", "pydantic", "jinja2", "requests", "yaml", "PIL")
+HEAVY = ("numpy", "onnx", "onnxruntime", "pydantic", "jinja2", "requests", "yaml", "PIL", "paramiko")
 
 WORKERS = PACKAGE / "backends" / "workers"
 

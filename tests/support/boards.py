@@ -95,5 +95,3 @@ def left_behind(board: TestBoard) -> list[str]:
     if not folder.exists():
         return []
     return sorted(path.name for path in folder.iterdir() if path.name != "cache")
-
-

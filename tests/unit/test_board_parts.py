@@ -159,7 +159,7 @@ class Time:
         self.now += seconds
 
 
-def pool(answers: dict[str, Callable[[str], str] | Exception], **more: float) -> tuple[Pool, Time]:
+def pool(answers: dict[str, Callable[[str], str] | Exception]) -> tuple[Pool, Time]:
     time = Time()
 
     def opened(boards: Boards, host: Host | None) -> Transport:
@@ -169,7 +169,7 @@ def pool(answers: dict[str, Callable[[str], str] | Exception], **more: float) ->
         return FakeBoard(host.name if host else "", answer)
 
     hosts = tuple(Host(name, "secret.example") for name in answers)
-    boards = Boards("lab", hosts, **{"lease_seconds": 30.0, "wait_seconds": 100.0, "patience_seconds": 20.0, **more})
+    boards = Boards("lab", hosts, lease_seconds=30.0, wait_seconds=100.0, patience_seconds=20.0)
     return Pool(boards, time.clock, time.sleep, opened), time
 
 
@@ -222,7 +222,11 @@ def test_an_absent_board_is_power_cycled_once(tmp_path: Path) -> None:
     mark = tmp_path / "cycled"
     boards, _ = pool({"one": Lost("connect", "timed out")})
     boards.boards = Boards(
-        "lab", boards.boards.hosts, patience_seconds=20.0, power_cycle=("sh", "-c", f"echo x >> {mark}"), boot_seconds=3.0
+        "lab",
+        boards.boards.hosts,
+        patience_seconds=20.0,
+        power_cycle=("sh", "-c", f"echo x >> {mark}"),
+        boot_seconds=3.0,
     )
     with pytest.raises(BackendError):
         boards.take()

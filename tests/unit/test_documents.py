@@ -17,7 +17,7 @@ from driftgate.domain.facts import Facts, ToolFacts
 from driftgate.domain.investigations import Investigation, NodeError, Pair, Trial, TrialResult
 from driftgate.domain.judgement import Limit, LimitOrigin, Policy
 from driftgate.domain.results import Results, Tool
-from driftgate.domain.runs import Performance, Recording
+from driftgate.domain.runs import Performance, Recording, performance
 from driftgate.errors import StorageError
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
@@ -56,7 +56,10 @@ def facts(after: float = float("inf")) -> Facts:
     pair = Pair("h_a", "h_b", "structure", 0.5, (0, 2, 1))
     return replace(
         made,
-        performance=(Performance("b@1", 1.5, None, frames=10, threads=2, core="0"),),
+        performance=(
+            Performance("b@1", 1.5, None, frames=10, threads=2, core="0"),
+            performance("b@1", (1.5, 1.4), (700.0,), source="hrt_model_exec perf", threads=1, memory_bytes=2**20),
+        ),
         recordings=(Recording("b", "b@1", "0000", (("y", "digest"),)),),
         investigations=(
             Investigation(
@@ -155,6 +158,15 @@ def test_hostile_names_come_back_as_they_were(tmp_path: Path) -> None:
 def test_keys_of_a_newer_driftgate_are_passed_over(written: Path, edit: Edit) -> None:
     before = read_results(written)
     assert read_results(edited(written, edit)) == before
+
+
+def test_a_performance_of_an_older_driftgate_is_read(written: Path) -> None:
+    def older(document: dict[str, Any]) -> None:
+        kept = ("run", "latency_ms", "fps", "frames", "threads", "core")
+        told = document["facts"][0]["performance"]
+        document["facts"][0]["performance"] = [{key: told[0][key] for key in kept}]
+
+    assert read_results(edited(written, older)).facts[0].performance == facts().performance[:1]
 
 
 def test_a_table_of_a_newer_driftgate_is_passed_over(written: Path) -> None:

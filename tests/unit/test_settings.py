@@ -105,6 +105,18 @@ policies:
         ("defaults: {threads: 1.5}", "6: defaults.threads is 1.5; wanted: a whole number"),
         ("policies: {p: {require: some}}", "6: policies.p.require is \"some\"; wanted: 'all', or a list"),
         ("policies: {p: {bc-hbm: {cosine: .nan}}}", "6: policies.p.bc-hbm.cosine is NaN; wanted: a number"),
+        (
+            "policies: {p: {hbm: {fps: 9}}}",
+            '6: policies.p is {"hbm": {"fps": 9}}: hbm.fps: speed and memory are limited',
+        ),
+        (
+            "policies: {p: {board: {fps: 5%}}}",
+            '6: policies.p is {"board": {"fps": "5%"}}: board.fps is a number of frames',
+        ),
+        (
+            "policies: {p: {board: {latency: 1}}}",
+            "6: policies.p.board has the unknown key latency; did you mean latency-ms?",
+        ),
         ("policies: {p: {bc-hbm: {cosin: 1}}}", "6: policies.p.bc-hbm has the unknown key cosin; did you mean cosine?"),
     ],
 )
@@ -296,7 +308,9 @@ def test_the_schema_takes_what_driftgate_takes(tmp_path: Path) -> None:
     }
     project.artifacts["onnx"] = {"path": "net.onnx", "custom-ops": [], "threads": 1}
     project.subject["score"]["baseline"] = {"top1": 0.99}
-    policies = {"p": {"bc-hbm": {"decimals": 5, "score-drop": "1%"}, "require": "all", "uncertainty": "fail"}}
+    board = {"latency-ms": 15, "latency-rise": "5%", "fps": 60.5, "memory-mib": 64, "score-drop": "1%"}
+    limits = {"bc-hbm": {"decimals": 5, "score-drop": "1%"}, "board": board}
+    policies = {"p": {**limits, "require": "all", "uncertainty": "fail"}}
     document = yaml.safe_load(project.write(policies=policies).read_text("utf-8"))
     load(project.config)
     assert valid(document) == []
@@ -309,6 +323,9 @@ def test_the_schema_takes_what_driftgate_takes(tmp_path: Path) -> None:
         {"sampels": 1},
         {"policies": {"p": {"bc-hbm": {"cosin": 1}}}},
         {"policies": {"p": {"bc-hbm": {"cosine": "high"}}}},
+        {"policies": {"p": {"bc-hbm": {"latency-ms": 15}}}},
+        {"policies": {"p": {"board": {"latency-ms": "5%"}}}},
+        {"policies": {"p": {"board": {"latency": 15}}}},
         {"defaults": {"threads": 0}},
         {"subjects": {}},
         {"subjects": {"net": {"artifacts": {"onnx": {"backend": "onnxruntime", "path": "a", "l": 1}}, "samples": {}}}},

@@ -8,7 +8,9 @@ from driftgate.backends.onnxfile import read_onnx
 from driftgate.errors import DriftgateError
 from driftgate.sessions import Artifact
 
-VENDOR, BOARD = "hbruntime", "board"
+VENDOR, BOARD, INFER = "hbruntime", "board", "hbm_infer"
+#: Those that are told about a pool of boards.
+ON_BOARDS = (BOARD, INFER)
 
 
 def on_board(artifact: Artifact, board: str | None) -> Artifact:
@@ -26,6 +28,8 @@ def routed(artifact: Artifact, *, python: tuple[str, ...] | None, timeout: float
 
     `python` and `timeout` are what artifacts of that runtime take where they do not say themselves.
     """
+    if artifact.backend == INFER:
+        return replace(artifact, options={"python": python, **artifact.options})
     if artifact.backend == VENDOR:
         own = {name: value for name, value in artifact.options.items() if value is not None}
         return replace(artifact, options={"python": python, "timeout": timeout, **own})

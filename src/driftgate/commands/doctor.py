@@ -34,7 +34,7 @@ from driftgate.plan import artifacts_of, targets_of
 from driftgate.sessions import Artifact
 from driftgate.settings.load import Config, load
 
-WORKED = ("torch", "hbruntime")  # backends whose work is done by a worker
+WORKED = ("torch", "hbruntime", "hbm_infer", "hbm_runtime")  # backends whose work is done by a worker
 FILES = ("weights", "search_path")  # options that name its files
 COLOURS = {State.THERE: "green", State.MISSING: "yellow", State.ODD: "bold yellow"}
 

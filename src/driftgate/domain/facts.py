@@ -82,7 +82,7 @@ def merge(shards: Sequence[Facts]) -> Facts:
         plan=plan,
         runs=_join_runs(run for shard in shards for run in shard.runs),
         environments=_union((e for shard in shards for e in shard.environments), lambda e: e.id),
-        performance=_union((p for shard in shards for p in shard.performance), lambda p: p.run),
+        performance=_union((p for shard in shards for p in shard.performance), lambda p: p.key),
         measurements=tuple(
             _join_measurements(samples, group)
             for group in _groups((m for shard in shards for m in shard.measurements), lambda m: m.key)

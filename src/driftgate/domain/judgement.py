@@ -58,6 +58,7 @@ class Policy:
     uncertainty: Uncertainty = Uncertainty.WARN
     accepts: tuple[str, ...] = ()
     calibration_tuned: bool = False  # declared by the user: advice depends on it
+    declared_speed: tuple[tuple[str, float], ...] = ()  # latency_ms and fps that the board is said to have
 
 
 class Certainty(str, Enum):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from statistics import median
 
 from driftgate.domain.chain import FeedKind
 from driftgate.domain.digest import digest
@@ -73,7 +75,12 @@ def run_id(stage: str, artifact: str, environment: str, how: Pass = Pass.UNTAPPE
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """What a board says of speed; None where it does not say."""
+    """What a board says of speed and memory under one number of threads and one core; None where it does not say.
+
+    Latency and frames a second are the medians of `latencies_ms` and `fps_runs`, where the board was asked several
+    times. `frames` are those of one time; `core` is `any` or the core's number from 0; `memory_bytes` is what the
+    model takes of the board's memory; `source` is the tool that said it.
+    """
 
     run: str
     latency_ms: float | None
@@ -81,6 +88,41 @@ class Performance:
     frames: int | None = None
     threads: int | None = None
     core: str | None = None
+    latencies_ms: tuple[float, ...] = ()
+    fps_runs: tuple[float, ...] = ()
+    memory_bytes: int | None = None
+    source: str = ""
+
+    @property
+    def key(self) -> tuple[str, int | None, str | None]:
+        """One run has one of these for each number of threads and core."""
+        return self.run, self.threads, self.core
+
+
+def performance(
+    run: str,
+    latencies_ms: Sequence[float],
+    fps_runs: Sequence[float],
+    *,
+    source: str,
+    frames: int | None = None,
+    threads: int | None = None,
+    core: str | None = None,
+    memory_bytes: int | None = None,
+) -> Performance:
+    """What a board said each time it was asked, with the medians; a number that it never gave is None."""
+    return Performance(
+        run=run,
+        latency_ms=median(latencies_ms) if latencies_ms else None,
+        fps=median(fps_runs) if fps_runs else None,
+        frames=frames,
+        threads=threads,
+        core=core,
+        latencies_ms=tuple(latencies_ms),
+        fps_runs=tuple(fps_runs),
+        memory_bytes=memory_bytes,
+        source=source,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,4 +116,9 @@ CRITERIA = {
 #: Criteria on scores instead of tensors; they may stand in a policy beside the others.
 SCORE_DROP = "score-drop"
 SCORE_DECLARED = "score-declared"
-LIMIT_NAMES = (*CRITERIA, SCORE_DROP)
+#: Criteria on what a board says of speed and memory → the side of the limit that is in order. Relative ones are held
+#: against a declared number.
+LATENCY, FPS, MEMORY = "latency-ms", "fps", "memory-mib"
+LATENCY_RISE, FPS_DROP = "latency-rise", "fps-drop"
+PERFORMANCE = {LATENCY: "lower", FPS: "higher", LATENCY_RISE: "lower", FPS_DROP: "lower", MEMORY: "lower"}
+LIMIT_NAMES = (*CRITERIA, SCORE_DROP, *PERFORMANCE)

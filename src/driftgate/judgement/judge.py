@@ -17,11 +17,12 @@ from driftgate.domain.samples import Origin
 from driftgate.domain.scores import Flip
 from driftgate.judgement.advice import advise
 from driftgate.judgement.findings import ranked, settled
-from driftgate.judgement.limits import output_limits, regression_limit, score_limit
+from driftgate.judgement.limits import output_limits, performance_limits, regression_limit, score_limit
 from driftgate.judgement.losses import MOST_FLIPS, flipped, segment_losses
 from driftgate.judgement.nodes import divergences
 from driftgate.judgement.observed import Observed, observe
 from driftgate.judgement.outputs import folded, judge_output, nature, summarise
+from driftgate.judgement.performance import estimated, judge_performance, performance_notes, performances
 from driftgate.judgement.precision import advised
 from driftgate.judgement.scores import Scored, judge_declared, judge_drop, stage_score
 from driftgate.messages.message import Message, message
@@ -123,17 +124,18 @@ class _Bench:
             CheckKind.REGRESSION: self._regression,
         }
         verdicts, reason = kinds[check.kind](check)
+        told = self._told(check)
         required = self._policy.required is None or check.slug in self._policy.required
         if not verdicts:
             if self._policy.required is not None and required:
                 verdict = Verdict(check.slug, None, Outcome.ERROR, reason=message("required-absent", check=check.slug))
-                return CheckResult(check.slug, check.title, Outcome.ERROR, (verdict,), (reason,))
-            return CheckResult(check.slug, check.title, Outcome.SKIPPED, (), (reason,), required=False)
+                return CheckResult(check.slug, check.title, Outcome.ERROR, (verdict,), (reason, *told))
+            return CheckResult(check.slug, check.title, Outcome.SKIPPED, (), (reason, *told), required=False)
         if self._plan.samples.origin is Origin.RANDOM:
             verdicts = [_unproven(verdict) for verdict in verdicts]
         outcomes = {verdict.outcome for verdict in verdicts}
         outcome = next(o for o in (Outcome.FAILED, Outcome.ERROR, Outcome.PASSED) if o in outcomes)
-        return CheckResult(check.slug, check.title, outcome, tuple(verdicts), required=required)
+        return CheckResult(check.slug, check.title, outcome, tuple(verdicts), told, required=required)
 
     def _links(self, check: Check) -> tuple[list[Verdict], Message]:
         links = [link for link in self._plan.links if self._plan.chain.check_of(link) == check]
@@ -257,12 +259,20 @@ class _Bench:
         return verdicts, message("no-declared-score")
 
     def _regression(self, check: Check) -> tuple[list[Verdict], Message]:
-        stage = next((stage for stage in check.stages if stage in self._plan.stages), None)
+        stage = self._stage_of(check)
         if stage is None:
             return [], self._absent(check)
         first = self._plan.stages[0]
-        if first == stage:
-            return [], message("no-link", check=check.slug)
+        verdicts = self._board_scores(check, first, stage) if first != stage else []
+        verdicts.extend(one for one in self._board_performance(check, stage) if one not in verdicts)
+        absent = message("no-link", check=check.slug) if first == stage else message("no-board-score")
+        return verdicts, absent
+
+    def _stage_of(self, check: Check) -> str | None:
+        return next((stage for stage in check.stages if stage in self._plan.stages), None)
+
+    def _board_scores(self, check: Check, first: str, stage: str) -> list[Verdict]:
+        """What the board's score loses of the first stage's."""
         verdicts: list[Verdict] = []
         for spec in self.judged:
             verdicts.extend(self._stage_errors(check, stage))
@@ -283,7 +293,27 @@ class _Bench:
                         uncertainty=self._policy.uncertainty,
                     )
                 )
-        return verdicts, message("no-board-score")
+        return verdicts
+
+    def _board_performance(self, check: Check, stage: str) -> list[Verdict]:
+        """Speed and memory against what the policy bounds of them."""
+        limits = performance_limits(check.slug, self._policy)
+        if not limits:
+            return []
+        judged = judge_performance(
+            check.slug,
+            stage,
+            limits=limits,
+            told=performances(self._facts, stage),
+            uncertainty=self._policy.uncertainty,
+            declared=dict(self._policy.declared_speed),
+        )
+        return [*self._stage_errors(check, stage), *judged]
+
+    def _told(self, check: Check) -> tuple[Message, ...]:
+        """Speed and memory of the board, whether or not they are judged."""
+        stage = self._stage_of(check) if check.kind is CheckKind.REGRESSION else None
+        return () if stage is None else performance_notes(performances(self._facts, stage), estimated(self._facts))
 
     def _stage_errors(self, check: Check, stage: str) -> list[Verdict]:
         return [

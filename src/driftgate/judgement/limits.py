@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from driftgate.domain.chain import Chain, Link, LinkKind
 from driftgate.domain.judgement import Limit, Policy
-from driftgate.judgement.criteria import CRITERIA, SCORE_DROP
+from driftgate.judgement.criteria import CRITERIA, PERFORMANCE, SCORE_DROP
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,11 @@ def score_limit(link: Link, *, chain: Chain, policy: Policy) -> Limit:
 def regression_limit(slug: str, policy: Policy) -> Limit:
     """How much of the float score the board may cost."""
     return _overridden((REGRESSION_DROP,), dict(policy.limits).get(slug, ()), (SCORE_DROP,))[0]
+
+
+def performance_limits(slug: str, policy: Policy) -> tuple[Limit, ...]:
+    """What the policy bounds of the board's speed and memory: nothing unless it says so."""
+    return tuple(limit for limit in dict(policy.limits).get(slug, ()) if limit.criterion in PERFORMANCE)
 
 
 def step_unknown(link: Link, nature: Nature) -> bool:

@@ -13,9 +13,11 @@ from driftgate.domain.judgement import CELLS, CheckResult, Judgement, Outcome, V
 from driftgate.domain.results import Results
 from driftgate.escaping import xml
 from driftgate.judgement.codes import CODES
+from driftgate.judgement.criteria import PERFORMANCE
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.reporting.view.page import facts_of
+from driftgate.reporting.view.performance import performance_lines
 from driftgate.reporting.view.readings import explanation, long_texts
 from driftgate.reporting.view.table import first_failure
 
@@ -113,10 +115,9 @@ def _case(case: Case, classname: str) -> TestCase:
 
 def _cases(check: CheckResult, judgement: Judgement, facts: Facts | None, seconds: dict[str, float]) -> Iterator[Case]:
     """One case a link and output; the check itself where no verdict accounts for its outcome."""
-    groups: dict[tuple[str, str | None, bool], list[Verdict]] = {}
+    groups: dict[tuple[str, str | None, str | None], list[Verdict]] = {}
     for verdict in check.verdicts:
-        of_score = (verdict.criterion or "").startswith("score-")
-        groups.setdefault((verdict.target, verdict.output, of_score), []).append(verdict)
+        groups.setdefault((verdict.target, verdict.output, _part(verdict)), []).append(verdict)
     behind = _behind(check, judgement)
     if check.outcome not in {verdict.outcome for verdict in check.verdicts}:
         yield Case(
@@ -126,9 +127,9 @@ def _cases(check: CheckResult, judgement: Judgement, facts: Facts | None, second
             reason=behind or _say(check.notes[0] if check.notes else _FALLBACK[check.outcome]),
             details=tuple(f"note={_say(note)}" for note in check.notes),
         )
-    for (target, output, of_score), verdicts in groups.items():
+    for (target, output, part), verdicts in groups.items():
         worst = min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.outcome))
-        parts = (target, "score" if of_score else None, output)
+        parts = (target, part, output)
         yield Case(
             name=xml.line(" ".join(part for part in parts if part)),
             outcome=Outcome.SKIPPED if behind else worst.outcome,
@@ -143,6 +144,12 @@ def _cases(check: CheckResult, judgement: Judgement, facts: Facts | None, second
             long_texts=tuple(xml.clean(value) for value in long_texts(worst.reason)),
             seconds=sum(seconds.pop(stage, 0.0) for stage in target.split("..")),
         )
+
+
+def _part(verdict: Verdict) -> str | None:
+    """What sets a case apart from those of the tensors: a score, or one number of the board's speed and memory."""
+    criterion = verdict.criterion or ""
+    return "score" if criterion.startswith("score-") else criterion if criterion in PERFORMANCE else None
 
 
 _FALLBACK = {
@@ -201,6 +208,10 @@ def _metrics(judgement: Judgement, target: str, output: str | None) -> Iterator[
                 yield xml.line(f"dead-channels={', '.join(map(str, summary.dead_channels))}")
 
 
+#: What of a performance becomes a property, in its unit.
+_PERFORMANCE = ("stage", "environment", "threads", "core", "latency", "fps", "memory", "estimate", "source")
+
+
 def _properties(judgement: Judgement, facts: Facts | None, results: Results) -> Mapping[str, str]:
     said = {
         "tool": f"{results.tool.name} {results.tool.version}",
@@ -211,6 +222,9 @@ def _properties(judgement: Judgement, facts: Facts | None, results: Results) -> 
     }
     if facts is not None:
         said |= {"chain": facts.plan.chain.name, "samples": str(len(facts.plan.samples.ids))}
+        for count, line in enumerate(performance_lines(facts), start=1):
+            told = {name: getattr(line, name) for name in _PERFORMANCE}
+            said |= {f"performance.{count}.{name}": value for name, value in told.items() if value}
     return {name: xml.line(value) for name, value in said.items()}
 
 

@@ -115,6 +115,7 @@ def _below(one: Subject) -> list[str]:
     lines = [
         f"{_label('score')} {_name(line.name)}: {', '.join(_say(part) for part in line.parts)}" for line in one.scores
     ]
+    lines += [f"{_label('performance')} {_name(line.stage)}: {_say(line.told)}" for line in one.performance]
     lines.append(_say(one.measured_on))
     if one.failure is not None:
         lines += ["", _say(message("first-failure", check=one.failure.title))]

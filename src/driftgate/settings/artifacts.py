@@ -150,6 +150,30 @@ class BoardArtifact(ArtifactSection):
     model: str | None = Field(default=None, description="the network, where a packed .hbm has several")
 
 
+class HbmInferArtifact(ArtifactSection):
+    """An .hbm that the vendor's hbm_infer runs on a board, by a worker under the vendor's interpreter."""
+
+    backend: Literal["hbm_infer"] = "hbm_infer"
+    path: Path = Field(description="the .hbm")
+    board: str | None = Field(default=None, description="a name under `boards`; defaults.board where absent")
+    python: tuple[str, ...] | None = Field(default=None, description="the vendor's interpreter, as a command list")
+    model: str | None = Field(default=None, description="the network, where a packed .hbm has several")
+    remote_root: str | None = Field(default=None, description="hbm_infer's folder on the board; its own where absent")
+    timeout: float | None = Field(default=None, gt=0, description="seconds that one answer may take")
+
+
+class HbmRuntimeArtifact(ArtifactSection):
+    """An .hbm that hbm_runtime runs on this machine, which is a board."""
+
+    backend: Literal["hbm_runtime"] = "hbm_runtime"
+    path: Path = Field(description="the .hbm")
+    python: tuple[str, ...] | None = Field(default=None, description="an interpreter that has hbm_runtime")
+    model: str | None = Field(default=None, description="the network, where a packed .hbm has several")
+    core: int | None = Field(default=None, ge=0, description="the core by its number from 0; its choice where absent")
+    priority: int | None = Field(default=None, ge=0, le=255, description="of its tasks")
+    timeout: float | None = Field(default=None, gt=0, description="seconds that one answer may take")
+
+
 class OtherArtifact(ArtifactSection):
     """An artifact of a backend that another package brings; its keys are that backend's own."""
 
@@ -162,7 +186,7 @@ class OtherArtifact(ArtifactSection):
         return Artifact(stage, self.backend, path, {"threads": threads, **extra})
 
 
-OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch", "hbruntime", "board")
+OURS: tuple[str, ...] = ("onnxruntime", "recorded", "torch", "hbruntime", "board", "hbm_infer", "hbm_runtime")
 
 
 def backend_of(value: object) -> str:
@@ -189,6 +213,8 @@ AnyArtifact = Annotated[
     | Annotated[TorchArtifact, Tag("torch")]
     | Annotated[HbRuntimeArtifact, Tag("hbruntime")]
     | Annotated[BoardArtifact, Tag("board")]
+    | Annotated[HbmInferArtifact, Tag("hbm_infer")]
+    | Annotated[HbmRuntimeArtifact, Tag("hbm_runtime")]
     | Annotated[OtherArtifact, Tag("other")],
     Discriminator(_tag),
 ]

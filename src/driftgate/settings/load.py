@@ -86,14 +86,15 @@ class Config:
 
     def policy(self, name: str | None, subject: str) -> Policy:
         """A policy for one subject; the defaults when no name is given. Raises ConfigError."""
-        tuned = self.settings.subjects[subject].calibration_tuned if subject in self.settings.subjects else False
+        told = self.settings.subjects.get(subject)
+        tuned, speed = (False, ()) if told is None else (told.calibration_tuned, told.speed.declared)
         if name is None:
-            return Policy(calibration_tuned=tuned)
+            return Policy(calibration_tuned=tuned, declared_speed=speed)
         if name not in self.settings.policies:
             known = tuple(self.settings.policies) or ("-",)
             raise ConfigError(message("policy-unknown", name=name, known=known))
         slugs = tuple(check.slug for check in self.chain(subject).checks)
-        return replace(resolved(name, self.settings.policies, slugs), calibration_tuned=tuned)
+        return replace(resolved(name, self.settings.policies, slugs), calibration_tuned=tuned, declared_speed=speed)
 
 
 def load(path: Path, *, for_samples: bool = False) -> Config:

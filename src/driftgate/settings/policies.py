@@ -72,7 +72,7 @@ class PolicySettings(Section):
     require: Literal["all"] | tuple[str, ...] | None = Field(
         default=None, description="checks that must be there; without it, those that have stages"
     )
-    uncertainty: Uncertainty | None = Field(default=None, description="what a score within the noise does")
+    uncertainty: Uncertainty | None = Field(default=None, description="what a score or a speed within the noise does")
     accepts: tuple[str, ...] = Field(
         default=(),
         description="codes of harmless causes that pass a link when confirmed, such as rounding-lsb",

@@ -83,6 +83,19 @@ class Defaults(Section):
     _platform = field_validator("platform")(_known_platform)
 
 
+class SpeedSettings(Section):
+    """The speed that the board is said to have; limits latency-rise and fps-drop are held against it."""
+
+    latency_ms: float | None = Field(default=None, gt=0)
+    fps: float | None = Field(default=None, gt=0)
+
+    @property
+    def declared(self) -> tuple[tuple[str, float], ...]:
+        """What is said, by name."""
+        told = (("latency_ms", self.latency_ms), ("fps", self.fps))
+        return tuple((name, value) for name, value in told if value is not None)
+
+
 class SubjectSettings(Section):
     """A network under test."""
 
@@ -102,6 +115,7 @@ class SubjectSettings(Section):
     )
     samples: SampleSettings
     score: ScoreSettings | None = None
+    speed: SpeedSettings = Field(default_factory=SpeedSettings, description="the board's speed, as declared")
     badcases: tuple[str, ...] = Field(default=(), description="samples whose outputs are always kept as recordings")
     calibration_tuned: bool = Field(default=False, description="calibration was tuned already; advice depends on it")
     state: dict[str, str] = Field(default_factory=dict, description="output → input of a network with memory")

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -68,11 +68,11 @@ def furnish(root: Path, plan: Mapping[str, Any]) -> None:
         "machine",
     ):
         (root / folder).mkdir(parents=True)
-    for name in map(Path, LIBRARIES):
-        if name.is_symlink():
-            (root / name.relative_to("/")).symlink_to(name.readlink())
-        elif name.is_dir():
-            show(name, root / name.relative_to("/"))
+    for library in map(Path, LIBRARIES):
+        if library.is_symlink():
+            (root / library.relative_to("/")).symlink_to(library.readlink())
+        elif library.is_dir():
+            show(library, root / library.relative_to("/"))
     for name in ("bin", "sbin"):
         (root / name).symlink_to(f"usr/{name}")
     for node in NODES:
@@ -179,7 +179,11 @@ def main() -> None:
     mount("/machine/boot", BOOT, flags=BIND)
     socket.sethostname("board")
     machine = Machine(plan["sshd"], plan["port"])
-    orders = {"listen": machine.listen, "drop": machine.drop, "reboot": machine.reboot}
+    orders: Mapping[str, Callable[..., None]] = {
+        "listen": machine.listen,
+        "drop": machine.drop,
+        "reboot": machine.reboot,
+    }
     print(json.dumps({"pid": outside}), flush=True)
     while True:
         if select.select([0], [], [], BEAT_SECONDS)[0]:

@@ -16,8 +16,8 @@ from driftgate.sessions import Artifact
 class BoardBackend:
     """The artifact is an .hbm.
 
-    Options: `boards`, a Boards with what is known of the pool; `model`, the network, where the file has several.
-    Nothing can be tapped.
+    Options: `boards`, a Boards with what is known of the pool; `model`, the network, where the file has several;
+    `keeps_inputs`, whether the session keeps the inputs as the board saw them. Nothing can be tapped.
     """
 
     needs_feeds = True
@@ -43,4 +43,11 @@ class BoardBackend:
         if not isinstance(boards, Boards):
             raise ConfigError(message("board-unknown", stage=artifact.stage))
         scales = read_quantization(signature_path(artifact.path)) or {}
-        return BoardSession(artifact.stage, artifact.path, boards, scales, model=artifact.options.get("model"))
+        return BoardSession(
+            artifact.stage,
+            artifact.path,
+            boards,
+            scales,
+            model=artifact.options.get("model"),
+            keeps_inputs=bool(artifact.options.get("keeps_inputs")),
+        )

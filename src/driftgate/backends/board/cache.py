@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from driftgate.backends.board import scripts
 from driftgate.backends.board.lock import asked
-from driftgate.backends.board.transport import Lost, Transport
+from driftgate.backends.board.transport import Full, Lost, Transport
 
 CHUNK = 1 << 18
 #: A board that takes less than this a second, in bytes, is taken for one that takes nothing.
 LEAST_RATE = 10_000
-
-
-class Full(Exception):
-    """There is no room on the board; the words are for a reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +26,25 @@ class Cached:
     used: int
 
 
-def model_on_board(transport: Transport, folder: str, file: Path, *, quota_bytes: int) -> tuple[str, str]:
-    """The path of a file's content on the board, sent if it is not there; and its digest. Raises Lost and Full."""
+def model_on_board(transport: Transport, folder: str, file: Path, *, quota_bytes: int) -> str:
+    """The path of a file's content on the board, sent if it is not there. Raises Lost and Full."""
     digest, size = _digest(file), file.stat().st_size
     there = {one.digest: one for one in _listing(transport, folder)}
     path = f"{folder}/cache/{digest}.hbm"
     if digest not in there or there[digest].size != size:
         going = tuple(superfluous(tuple(there.values()), size, quota_bytes))
         asked(transport, scripts.forget(folder, [digest, *going]), step="cache")
-        send(transport, path, lambda: _chunks(file), size=size, step="send model")
+        send(transport, path, _chunks(file), size=size, step="send model")
     asked(transport, scripts.mark(folder, digest, size, int(time.time())), step="cache")
-    return path, digest
+    return path
 
 
-def send(transport: Transport, path: str, chunks: Callable[[], Iterator[bytes]], *, size: int, step: str) -> None:
+def send(transport: Transport, path: str, chunks: Iterable[bytes], *, size: int, step: str) -> None:
     """Write a file on the board. It is whole once this returns: the board's `cat` ended well, and all was sent."""
     channel = transport.start(scripts.store(path))
     try:
         try:
-            for chunk in chunks():
+            for chunk in chunks:
                 channel.write(chunk)
             channel.end_input()
             code = channel.wait(seconds=60.0 + size / LEAST_RATE)

@@ -54,6 +54,11 @@ class LocalChannel:
         for reader in self._readers:
             reader.start()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is left of it."""
+        return self._process.returncode is not None
+
     def write(self, data: bytes) -> None:
         """See Channel."""
         view = memoryview(data)
@@ -104,7 +109,7 @@ class LocalChannel:
         """See Channel: its whole group ends."""
         self.end_input()
         with self._closing:
-            if self._process.returncode is not None:
+            if self.is_closed:
                 return
             self._signal(signal.SIGTERM)
             with suppress(Lost):
@@ -171,7 +176,7 @@ class LocalTransport:
                 channel = LocalChannel(command)
             except OSError as error:
                 raise Lost("starting a command", error.strerror or type(error).__name__) from error
-            self._channels.append(channel)
+            self._channels = [*(one for one in self._channels if not one.is_closed), channel]
         return channel
 
     def run(self, command: str, *, stdin: bytes = b"", seconds: float) -> Done:
@@ -190,9 +195,7 @@ class LocalTransport:
             channel.close()
 
 
-def _pump(
-    stream: IO[bytes] | None, put: Callable[[bytes], None], end: Callable[[], None] = lambda: None
-) -> None:
+def _pump(stream: IO[bytes] | None, put: Callable[[bytes], None], end: Callable[[], None] = lambda: None) -> None:
     while stream is not None and (data := stream.read(READ_BYTES)):
         put(data)
     end()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from driftgate.backends.board import scripts
-from driftgate.backends.board.transport import Lost, Transport
+from driftgate.backends.board.transport import Full, Lost, Transport
 
 SECONDS = 30.0  # one command of the lock may take
 POLL_SECONDS = 0.5
@@ -57,7 +57,7 @@ class Candidate:
     _since: float = 0.0
 
     def try_lock(self, clock: Callable[[], float] = time.monotonic) -> str | None:
-        """None once the lock is ours, else who holds it. Raises Lost."""
+        """None once the lock is ours, else who holds it. Raises Lost and Full."""
         command = (
             scripts.retake(self.folder, self.former, self.owner, who())
             if self.former
@@ -66,6 +66,8 @@ class Candidate:
         said = asked(self.transport, command, step="lock").split("\n")
         if said[0] == "taken":
             return None
+        if said[0] == "full":
+            raise Full("the lock cannot be written")
         if said[0] != "held":
             raise Lost("lock", f"the folder for the lock cannot be made: {' '.join(said)[:200]!r}")
         state = "\n".join(said[1:])

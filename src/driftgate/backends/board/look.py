@@ -1,4 +1,4 @@
-"""What can be seen of a board from outside a run: system, tool, room, lock, clock. Only the folder's lock is looked at."""
+"""What can be seen of a board from outside a run: system, tool, room, lock, clock. Nothing on it is changed."""
 
 from __future__ import annotations
 

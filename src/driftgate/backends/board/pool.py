@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from driftgate.backends.board.boards import Boards
 from driftgate.backends.board.local import open_local
 from driftgate.backends.board.lock import POLL_SECONDS, Candidate, Lock
-from driftgate.backends.board.transport import Host, Lost, Transport
+from driftgate.backends.board.transport import Full, Host, Lost, Transport
 from driftgate.errors import BackendError
 from driftgate.messages.message import message
 
@@ -28,7 +28,7 @@ class _Place:
     candidate: Candidate | None = None
     tried: float = float("-inf")
     away: str = ""
-    refused: BackendError | None = None
+    refused: BackendError | Full | None = None
     cycled: bool = False
     holder: str = ""
 
@@ -53,8 +53,8 @@ class Pool:
     def take(self, *, only: Host | None = None, former: str = "") -> Taken:
         """The first board that is free. `only` one of them, where a run goes on that began there as `former`.
 
-        Raises BackendError where none can be reached, all refuse, or none becomes free in time; Lost where the only
-        one cannot be reached.
+        Raises BackendError where none can be reached, all refuse, or none becomes free in time; Full where none has
+        room; Lost where the only one cannot be reached.
         """
         hosts: Sequence[Host | None] = (only,) if only is not None else (self.boards.hosts or (None,))
         places = [_Place(host) for host in hosts]
@@ -90,7 +90,7 @@ class Pool:
             place.away, place.candidate = str(error), None
             self._power_cycle(place)
             return False
-        except BackendError as error:
+        except (BackendError, Full) as error:
             place.refused = error
             return False
         place.away, place.holder = "", holder or ""

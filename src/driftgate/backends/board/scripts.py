@@ -29,7 +29,7 @@ def said(token: str, output: bytes) -> bytes | None:
 
 
 def acquire(folder: str, owner: str, who: str) -> str:
-    """Take the lock if it is free: `taken`, else `held` and what the lock says."""
+    """Take the lock if it is free: `taken`, `full` where its words cannot be written, else `held` and what it says."""
     lock = quoted(f"{folder}/lock")
     return (
         f"mkdir -p {quoted(folder)} || exit 3; "
@@ -49,7 +49,7 @@ def take_over(folder: str, state: str, owner: str, who: str) -> str:
     lock = quoted(f"{folder}/lock")
     return (
         f"if mkdir {lock}/over-{state} 2>/dev/null; then {kill(folder)}; rm -rf {lock}; "
-        f"mkdir {lock} && {_owned(lock, owner, who)}; else echo lost; fi"
+        f"if mkdir {lock}; then {_owned(lock, owner, who)}; fi; else echo lost; fi"
     )
 
 
@@ -157,9 +157,8 @@ def exported(environment: Mapping[str, str]) -> str:
 
 
 def _owned(lock: str, owner: str, who: str) -> str:
-    return (
-        f"echo {owner} > {lock}/owner && echo {quoted(who)} > {lock}/who && echo {owner} 0 > {lock}/beat && echo taken"
-    )
+    written = f"echo {owner} > {lock}/owner && echo {quoted(who)} > {lock}/who && echo {owner} 0 > {lock}/beat"
+    return f"if {written}; then echo taken; else rm -rf {lock}; echo full; fi"
 
 
 def _is_owner(lock: str, owner: str) -> str:

@@ -1,118 +1,105 @@
-"""A model on a board as a session: a thread holds the board, sends inputs ahead, reads what comes, and goes on where it
-stopped when the connection is lost."""
+"""A model on a board as a session: what its runtime says of it, feeds as files, dumps as tensors."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
 
-from driftgate.backends.board import scripts
 from driftgate.backends.board.boards import Boards
-from driftgate.backends.board.cache import Full, model_on_board, send
-from driftgate.backends.board.frames import Frame, Garbled, Reader
-from driftgate.backends.board.lock import asked, token
-from driftgate.backends.board.pool import Pool, Taken
-from driftgate.backends.board.tool import Input, arguments, asked_model, failed, infer_command, input_of, measured
-from driftgate.backends.board.transport import Channel, Host, Lost
+from driftgate.backends.board.runs import Runs, Sample
+from driftgate.backends.board.tool import Input, asked_model, input_of
+from driftgate.backends.board.transport import Transport
 from driftgate.backends.boardtensors import TYPES, layout_of, quantization_of, tensors_of
 from driftgate.backends.feeds import check_feeds
 from driftgate.backends.quantfile import OutputQuantization
-from driftgate.domain.runs import Environment
+from driftgate.domain.runs import Environment, Performance, performance
 from driftgate.domain.tensors import Signature, TensorSpec
-from driftgate.domain.toolchain.board import BoardModel, BoardModels, BoardPerf, BoardTensor
-from driftgate.errors import ArtifactError, BackendError, DriftgateError
+from driftgate.domain.toolchain.board import BoardModel, BoardTensor
+from driftgate.domain.toolchain.common import ToolVersions
+from driftgate.errors import ArtifactError, BackendError
 from driftgate.messages.message import Message, message
 from driftgate.numerics.alignment import quantised
 from driftgate.sessions import Tensor, Tensors
 from driftgate.transforms.strided import Layout, StrideError, tensor_of
 
-#: Samples whose inputs are on their way or on the board, and files that are sent at once.
-WINDOW, SENDERS = 6, 3
-#: Outputs that nobody has asked for yet may hold so much; then the board waits.
-HELD_BYTES = 256 << 20
-#: Connections that brought no sample home, after which a board is given up whatever the time.
-MOST_TRIES = 8
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
-OUTPUT = "model_infer_output_"
-
-_Made = TypeVar("_Made")
+OUTPUT, INPUT = "model_infer_output_", "model_infer_input_"
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model as the board's runtime loaded it."""
+    """A model as the board's runtime loaded it; outputs in order with how they lie in memory."""
 
     model: BoardModel
+    versions: ToolVersions
     inputs: tuple[BoardTensor, ...]
     outputs: tuple[BoardTensor, ...]
     layouts: Mapping[str, Layout]
-    said: BoardModels
-
-
-@dataclass(slots=True)
-class _Connection:
-    """A board that is ours, with the model on it; the loop, once it runs."""
-
-    taken: Taken
-    path: str
-    channel: Channel | None = None
-    reader: Reader | None = None
-    sent: deque[int] = field(default_factory=deque)
-
-
-@dataclass(slots=True)
-class _Wanted:
-    """A sample that is to be run."""
-
-    sample: str
-    feeds: Callable[[], Tensors]
-
-
-class BoardSession:
-    """One model on one board of a pool. Between samples nothing waits for anybody but where the board is faster than
-    the other stages by more than what may be held."""
-
-    def __init__(
-        self, stage: str, file: Path, boards: Boards, scales: Mapping[str, OutputQuantization], *, model: str | None
-    ) -> None:
-        self._stage, self._file, self._boards, self._model = stage, file, boards, model
-        self._pool = Pool(boards)
-        self._scales = scales
-        self._state = threading.Condition()
-        self._wanted: deque[_Wanted] = deque()
-        self._done: dict[str, dict[str, Tensor]] = {}
-        self._failure: DriftgateError | None = None
-        self._is_closing = False
-        self._plans_ahead = False
-        self._perf: tuple[BoardPerf, ...] = ()
-        self._former = ""
-        self._host_taken: Host | None = None
-        self._tries = 0
-        self._thread: threading.Thread | None = None
-        self._connection: _Connection | None = None
-        self._opened = self._patiently(self._prepare)
-        self._signature = self._described()
-
-    # what is known of it
+    scales: Mapping[str, OutputQuantization] = field(default_factory=dict)
 
     @property
     def signature(self) -> Signature:
-        """As the board's runtime tells it; scales of signature.json go before its own, which have six digits."""
-        return self._signature
+        """As the runtime tells it; scales of signature.json go before its own, which have six digits."""
+        outputs = []
+        for tensor in self.outputs:
+            spec, told = _spec(tensor), self.scales.get(str(tensor.name))
+            outputs.append(spec if told is None else replace(spec, quantization=told.quantization, step=told.step))
+        return Signature(tuple(map(_spec, self.inputs)), tuple(outputs))
+
+
+class BoardSession:
+    """One model on one board of a pool, whichever is free."""
+
+    def __init__(
+        self,
+        stage: str,
+        file: Path,
+        boards: Boards,
+        scales: Mapping[str, OutputQuantization],
+        *,
+        model: str | None,
+        keeps_inputs: bool = False,
+    ) -> None:
+        self._stage, self._boards = stage, boards
+        self._runs = Runs(stage, file, boards, model=model, dumps="*" if keeps_inputs else "output")
+        self._seen: dict[str, dict[str, Tensor]] = {}
+        try:
+            self._opened = self._runs.asked(lambda transport, path: self._open(transport, path, file, scales, model))
+        except BaseException:
+            self._runs.close()
+            raise
+
+    def _open(
+        self,
+        transport: Transport,
+        path: str,
+        file: Path,
+        scales: Mapping[str, OutputQuantization],
+        model: str | None,
+    ) -> Opened:
+        said = asked_model(transport, self._boards, path, stage=self._stage)
+        chosen = [one for one in said.models if model in (None, one.name)]
+        if len(chosen) != 1:
+            names = tuple(one.name or "-" for one in said.models)
+            raise ArtifactError(message("board-model", path=file.name, names=names, model=model or "-"))
+        source = Path(f"{self._boards.tool} model_info")
+        inputs, outputs = (tensors_of(chosen[0], side, path=source) for side in ("input", "output"))
+        try:
+            layouts = {str(tensor.name): layout_of(tensor) for tensor in outputs}
+        except ValueError as error:
+            raise ArtifactError(message("board-dynamic", path=str(source), tensor=str(error))) from error
+        return Opened(chosen[0], said.versions, inputs, outputs, layouts, scales)
+
+    @property
+    def signature(self) -> Signature:
+        """As the board's runtime tells it."""
+        return self._opened.signature
 
     @property
     def environment(self) -> Environment:
         """The runtime's versions and the pool's name; boards of one pool count as one."""
-        said = self._opened.said.versions
-        versions = {"ucp": said.ucp, "hbrt": said.hbrt}
+        versions = {"ucp": self._opened.versions.ucp, "hbrt": self._opened.versions.hbrt}
         return Environment(
             provider="hrt_model_exec",
             level=f"core {'any' if self._boards.core is None else self._boards.core}",
@@ -130,44 +117,42 @@ class BoardSession:
     @property
     def notes(self) -> tuple[Message, ...]:
         """Which inputs are quantised here, as the node that did it was removed."""
-        names = tuple(spec.name for spec in self._signature.inputs if spec.quantization is not None)
+        names = tuple(spec.name for spec in self.signature.inputs if spec.quantization is not None)
         return (message("inputs-requantised", stage=self._stage, inputs=names),) if names else ()
 
-    @property
-    def performance(self) -> tuple[BoardPerf, ...]:
-        """The runs of perf, which follow the samples. Raises BackendError where they failed."""
-        with self._state:
-            while self._thread is not None and self._plans_ahead and not (self._perf or self._failure):
-                if self._boards.perf is None or not self._thread.is_alive():
-                    break
-                self._state.wait(0.2)
-            if self._failure is not None:
-                raise self._failure
-            return self._perf
+    def speed(self, run: str) -> Performance | None:
+        """What the runs of perf that follow the samples say; None where none are planned. Raises BackendError."""
+        told = self._runs.performance()
+        if not told:
+            return None
+        core = self._boards.core
+        return performance(
+            run,
+            [one.average_ms for one in told if one.average_ms is not None],
+            [one.fps for one in told if one.fps is not None],
+            source="hrt_model_exec perf",
+            frames=told[0].frames,
+            threads=told[0].threads,
+            core="any" if core is None else str(core),
+        )
 
-    # samples
+    def ahead(self, samples: Sequence[str], feeds: Callable[[str], Tensors], *, measures: bool) -> None:
+        """Run these samples as fast as the board can, then measure its speed; `infer` hands out what is there."""
 
-    def ahead(self, samples: Sequence[str], feeds: Callable[[str], Tensors]) -> None:
-        """Run these samples as fast as the board can; `infer` then hands out what is there."""
-        with self._state:
-            self._plans_ahead = True
-            self._wanted.extend(_Wanted(sample, lambda sample=sample: feeds(sample)) for sample in samples)  # type: ignore[misc]
-        self._start()
+        def inputs(sample: str) -> Callable[[], Sequence[Input]]:
+            return lambda: self._inputs(feeds(sample), sample)
+
+        made = [Sample(sample, inputs(sample), self._outputs(sample)) for sample in samples]
+        self._runs.want(made, then_measure=measures)
 
     def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
         """The outputs of a sample, which is run now if it was not announced. Raises what went wrong on the board."""
-        with self._state:
-            if sample not in self._done and not any(one.sample == sample for one in self._wanted):
-                self._wanted.append(_Wanted(sample, lambda: feeds))
-        with self._state:
-            while sample not in self._done:
-                if self._failure is not None:
-                    raise self._failure
-                self._start()  # it may have come to its end while the sample was announced
-                self._state.wait(0.2)
-            made = self._done.pop(sample)
-            self._state.notify_all()
-            return made
+        self._runs.want([Sample(sample, lambda: self._inputs(feeds, sample), self._outputs(sample))])
+        return self._runs.result(sample)
+
+    def seen(self, sample: str) -> dict[str, Tensor]:
+        """The inputs of a sample as the board saw them, where they are kept."""
+        return self._seen.get(sample, {})
 
     def __enter__(self) -> BoardSession:
         return self
@@ -175,277 +160,61 @@ class BoardSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._state:
-            self._is_closing = True
-            self._state.notify_all()
-        if self._thread is not None:
-            self._thread.join(self._boards.lease_seconds)
-        self._let_go()
+        self._runs.close()
 
-    # the thread
+    def _inputs(self, feeds: Tensors, sample: str) -> list[Input]:
+        specs = {spec.name: spec for spec in self.signature.inputs}
+        given = {name: _fitted(value, specs.get(name)) for name, value in feeds.items()}
+        check_feeds(given, specs.values(), stage=self._stage, sample=sample)
+        w_stride = self._boards.w_stride
+        return [input_of(tensor, given[str(tensor.name)], w_stride=w_stride) for tensor in self._opened.inputs]
 
-    def _start(self) -> None:
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._work, name="driftgate-board", daemon=True)
-            self._thread.start()
+    def _outputs(self, sample: str) -> Callable[[Mapping[str, bytes]], dict[str, Tensor]]:
+        def read(files: Mapping[str, bytes]) -> dict[str, Tensor]:
+            told = {"stage": self._stage, "board": self._boards.name, "sample": sample}
+            self._seen[sample] = self._dumped_inputs(files)
+            contents = _by_number(files, OUTPUT)
+            made: dict[str, Tensor] = {}
+            for number, (name, layout) in enumerate(self._opened.layouts.items()):
+                if number not in contents:
+                    found = tuple(files) or ("-",)
+                    raise BackendError(message("board-no-dump", found=found, output=name, **told))
+                try:
+                    made[name] = tensor_of(contents[number], layout)
+                except StrideError as error:
+                    raise BackendError(message("board-dump", output=name, reason=str(error), **told)) from error
+            return made
 
-    def _work(self) -> None:
-        """Run what is wanted, measure speed, give the board back."""
-        try:
-            self._patiently(self._run_wanted)
-            if self._plans_ahead and not self._perf and not self._is_closing and self._boards.perf is not None:
-                found = self._patiently(self._measure)
-                with self._state:
-                    self._perf = found
-                    self._state.notify_all()
-        except DriftgateError as error:
-            with self._state:
-                self._failure = error
-                self._state.notify_all()
-        finally:
-            self._let_go()
+        return read
 
-    def _patiently(self, work: Callable[[], _Made]) -> _Made:
-        """Work that is begun anew when the connection is lost, until the board's patience is over."""
-        begun, pause = time.monotonic(), FIRST_PAUSE
-        while True:
-            tries = self._tries
+    def _dumped_inputs(self, files: Mapping[str, bytes]) -> dict[str, Tensor]:
+        """Inputs that the tool dumped, as far as their form is fixed."""
+        found: dict[str, Tensor] = {}
+        for number, content in _by_number(files, INPUT).items():
+            tensor = self._opened.inputs[number]
             try:
-                return work()
-            except Lost as error:
-                self._drop()
-                if self._tries == tries:
-                    self._tries += 1
-                else:
-                    begun, pause = time.monotonic(), FIRST_PAUSE  # samples came home since
-                out = time.monotonic() - begun > self._boards.patience_seconds
-                if out or self._tries >= MOST_TRIES or self._is_closing:
-                    told = {
-                        "stage": self._stage,
-                        "board": self._boards.name,
-                        "step": error.step,
-                        "reason": error.reason,
-                    }
-                    raise BackendError(message("board-lost", **told)) from error
-                time.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
-            except Full as error:
-                told = {"stage": self._stage, "board": self._boards.name, "folder": self._boards.folder}
-                raise BackendError(message("board-full", reason=str(error), **told)) from error
-            except Garbled as error:
-                told = {"stage": self._stage, "board": self._boards.name, "said": str(error)}
-                raise BackendError(message("board-garbage", **told)) from error
-
-    def _connected(self) -> _Connection:
-        """The board with the model on it. Raises Lost, Full and BackendError."""
-        if self._connection is None:
-            taken = self._pool.take(only=self._host_taken, former=self._former)
-            self._host_taken, self._former = taken.host, taken.lock.owner
-            transport, folder = taken.lock.transport, self._boards.folder
-            self._connection = _Connection(taken, "")
-            asked(transport, scripts.sweep(folder, taken.lock.owner), step="sweep")
-            self._connection.path, _ = model_on_board(
-                transport, folder, self._file, quota_bytes=self._boards.cache_bytes
-            )
-        return self._connection
-
-    def _prepare(self) -> Opened:
-        connection = self._connected()
-        said, _ = asked_model(connection.taken.lock.transport, self._boards, connection.path, stage=self._stage)
-        names = tuple(one.name or "-" for one in said.models)
-        chosen = [one for one in said.models if self._model in (None, one.name)]
-        if len(chosen) != 1:
-            path, wanted = self._file.name, self._model or "-"
-            raise ArtifactError(message("board-model", path=path, names=names, model=wanted))
-        source = Path(f"{self._boards.tool} model_info")
-        inputs, outputs = (tensors_of(chosen[0], side, path=source) for side in ("input", "output"))
-        try:
-            layouts = {str(tensor.name): layout_of(tensor) for tensor in outputs}
-        except ValueError as error:
-            raise ArtifactError(message("board-dynamic", path=str(source), tensor=str(error))) from error
-        return Opened(chosen[0], inputs, outputs, layouts, said)
-
-    def _described(self) -> Signature:
-        inputs = tuple(
-            TensorSpec(str(t.name), TYPES[t.dtype or ""], t.shape, quantization_of(t)) for t in self._opened.inputs
-        )
-        outputs = []
-        for tensor in self._opened.outputs:
-            spec = TensorSpec(str(tensor.name), TYPES[tensor.dtype or ""], tensor.shape, quantization_of(tensor))
-            told = self._scales.get(spec.name)
-            outputs.append(spec if told is None else replace(spec, quantization=told.quantization, step=told.step))
-        return Signature(inputs, tuple(outputs))
-
-    def _measure(self) -> tuple[BoardPerf, ...]:
-        connection = self._connected()
-        self._stop_loop(connection)
-        return measured(connection.taken.lock.transport, self._boards, connection.path, stage=self._stage)
-
-    # running samples
-
-    def _run_wanted(self) -> None:
-        """Everything that is wanted, in order. Raises Lost in the middle, with what came home kept."""
-        while True:
-            with self._state:
-                if self._is_closing or not self._wanted:
-                    return
-            connection = self._connected()
-            if connection.channel is None:
-                self._begin_loop(connection)
-            with ThreadPoolExecutor(SENDERS, thread_name_prefix="driftgate-send") as senders:
-                self._stream(connection, senders)
-
-    def _begin_loop(self, connection: _Connection) -> None:
-        lock, mark = connection.taken.lock, token()
-        run = scripts.run_folder(self._boards.folder, lock.owner)
-        command = infer_command(self._boards, connection.path, f"{run}/out", self._model)
-        line = scripts.serve(self._boards.folder, lock.owner, mark, command, environment=dict(self._boards.environment))
-        connection.channel = lock.transport.start(line)
-        connection.reader = Reader(connection.channel, mark, self._boards.sample_seconds)
-        connection.reader.greeting()
-
-    def _stream(self, connection: _Connection, senders: ThreadPoolExecutor) -> None:
-        """Keep some samples on their way while results are read."""
-        waiting: deque[tuple[int, _Wanted, Future[str]]] = deque()
-        working: deque[tuple[int, _Wanted]] = deque()
-        upcoming = self._upcoming()
-        number = 0
-        while True:
-            while len(waiting) + len(working) < WINDOW and (one := next(upcoming, None)) is not None:
-                number += 1
-                waiting.append((number, one, senders.submit(self._sent, connection, number, one)))
-            while waiting and (waiting[0][2].done() or not working):
-                at, one, future = waiting.popleft()
-                self._line(connection, f"{at} {future.result()}\n")
-                working.append((at, one))
-            if not working:
-                return
-            at, one = working.popleft()
-            self._keep(one, self._frame(connection, at))
-
-    def _upcoming(self) -> Iterator[_Wanted]:
-        """What is wanted, without taking it off the list: that is done when it came home."""
-        at = 0
-        while True:
-            with self._state:
-                while not self._is_closing and sum(map(_bytes, self._done.values())) > HELD_BYTES:
-                    self._state.wait(0.2)
-                if self._is_closing or at >= len(self._wanted):
-                    return
-                one = self._wanted[at]
-            yield one
-            with self._state:
-                at = next((n + 1 for n, other in enumerate(self._wanted) if other is one), 0)
-
-    def _sent(self, connection: _Connection, number: int, one: _Wanted) -> str:
-        """The tool's arguments for a sample whose inputs lie on the board."""
-        inputs = self._inputs(one)
-        lock = connection.taken.lock
-        folder = f"{scripts.run_folder(self._boards.folder, lock.owner)}/in-{number}"
-        asked(lock.transport, f"mkdir -p {scripts.quoted(folder)}", step="send")
-        paths = [f"{folder}/{at}.{given.ending}" for at, given in enumerate(inputs)]
-        for path, given in zip(paths, inputs, strict=True):
-            send(lock.transport, path, lambda given=given: iter((given.content,)), size=len(given.content), step="send")  # type: ignore[misc]
-        return arguments(paths, inputs)
-
-    def _inputs(self, one: _Wanted) -> list[Input]:
-        given = {}
-        specs = {spec.name: spec for spec in self._signature.inputs}
-        for name, value in one.feeds().items():
-            spec = specs.get(name)
-            scaled = spec is not None and spec.quantization is not None and value.dtype.kind == "f"
-            given[name] = (
-                quantised(value, spec.quantization, spec.dtype) if scaled and spec and spec.quantization else value
-            )
-        check_feeds(given, self._signature.inputs, stage=self._stage, sample=one.sample)
-        tensors = {str(tensor.name): tensor for tensor in self._opened.inputs}
-        return [input_of(tensors[name], given[name], w_stride=self._boards.w_stride) for name in tensors]
-
-    def _line(self, connection: _Connection, line: str) -> None:
-        if connection.channel is None:
-            raise Lost("run", "the loop on the board is gone")
-        if connection.taken.lock.is_lost:
-            raise Lost("run", "another user has taken the board over")
-        connection.channel.write(line.encode())
-
-    def _frame(self, connection: _Connection, number: int) -> Frame:
-        if connection.reader is None:
-            raise Lost("run", "the loop on the board is gone")
-        try:
-            frame = connection.reader.frame()
-        except Lost as error:
-            self._look_for_hang(connection, error)
-            raise
-        if frame.number != number:
-            raise Garbled(f"sample {frame.number} where {number} was run")
-        if frame.code:
-            raise failed(frame.log, frame.code, self._boards, stage=self._stage)
-        return frame
-
-    def _look_for_hang(self, connection: _Connection, error: Lost) -> None:
-        """Where the board still answers, it is the tool that does not."""
-        lock = connection.taken.lock
-        try:
-            asked(lock.transport, scripts.kill(self._boards.folder) + " echo ok", step="kill")
-        except Lost:
-            return
-        if "closed" in error.reason or lock.is_lost:
-            return
-        told = {"stage": self._stage, "board": self._boards.name, "tool": self._boards.tool}
-        raise BackendError(message("board-hangs", seconds=self._boards.sample_seconds, **told)) from error
-
-    def _keep(self, one: _Wanted, frame: Frame) -> None:
-        made: dict[str, Tensor] = {}
-        files = {name.removeprefix(OUTPUT).partition("_")[0]: content for name, content in frame.files.items()}
-        for number, (name, layout) in enumerate(self._opened.layouts.items()):
-            content = files.get(str(number))
-            told = {"stage": self._stage, "board": self._boards.name, "sample": one.sample, "output": name}
-            if content is None:
-                raise BackendError(message("board-no-dump", found=tuple(frame.files) or ("-",), **told))
-            try:
-                made[name] = tensor_of(content, layout)
-            except StrideError as error:
-                raise BackendError(message("board-dump", reason=str(error), **told)) from error
-        with self._state:
-            self._tries = 0
-            self._wanted.remove(one)
-            self._done[one.sample] = made
-            self._state.notify_all()
-
-    # letting go
-
-    def _stop_loop(self, connection: _Connection) -> None:
-        """Let the loop come to its end, which removes what it needed."""
-        channel, connection.channel, connection.reader = connection.channel, None, None
-        if channel is not None:
-            with suppress(Lost):
-                channel.end_input()
-                channel.wait(seconds=self._boards.lease_seconds)
-            channel.close()
-
-    def _let_go(self) -> None:
-        """Give the board back."""
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        with suppress(Lost):
-            self._stop_loop(connection)
-            connection.taken.lock.release()
-            self._former = ""
-        with suppress(Lost):
-            connection.taken.lock.transport.__exit__(None, None, None)
-
-    def _drop(self) -> None:
-        """Forget a connection that is lost; the lock is ours to take again."""
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        connection.taken.lock.forget()
-        with suppress(Lost):
-            if connection.channel is not None:
-                connection.channel.close()
-            connection.taken.lock.transport.__exit__(None, None, None)
+                found[str(tensor.name)] = tensor_of(content, layout_of(tensor))
+            except ValueError:
+                continue
+        return found
 
 
-def _bytes(outputs: Mapping[str, Tensor]) -> int:
-    return sum(value.nbytes for value in outputs.values())
+def _spec(tensor: BoardTensor) -> TensorSpec:
+    return TensorSpec(str(tensor.name), TYPES[tensor.dtype or ""], tensor.shape, quantization_of(tensor))
+
+
+def _fitted(value: Tensor, spec: TensorSpec | None) -> Tensor:
+    """A feed as its input takes it: numbers for an input of scaled integers are quantised."""
+    if spec is None or spec.quantization is None or value.dtype.kind != "f":
+        return value
+    return quantised(value, spec.quantization, spec.dtype)
+
+
+def _by_number(files: Mapping[str, bytes], prefix: str) -> dict[int, bytes]:
+    """Dumps by the number of their tensor."""
+    found = {}
+    for name, content in files.items():
+        number = name.removeprefix(prefix).partition("_")[0]
+        if name.startswith(prefix) and number.isdigit():
+            found[int(number)] = content
+    return found

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
+from types import TracebackType
+from typing import cast
 
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.packet import Packetizer
+from paramiko.pkey import UnknownKeyType
+from paramiko.ssh_exception import IncompatiblePeer
 
 from driftgate.backends.board import knownhosts
 from driftgate.backends.board.aliases import Aliases
-from driftgate.backends.board.streams import BACKLOG_BYTES
-from driftgate.backends.board.transport import Host, Lost, Transport
+from driftgate.backends.board.running import ENDING, STALLED_SECONDS, done
+from driftgate.backends.board.streams import BACKLOG_BYTES, TAIL_BYTES, Tail
+from driftgate.backends.board.transport import Done, Host, Lost, Transport
 from driftgate.backends.board.wire import Stream, Wire
 from driftgate.errors import BackendError
 from driftgate.messages.message import Message, message
@@ -56,8 +63,7 @@ class Packets(Packetizer):
 
 def open_ssh(host: Host) -> Transport:
     """Connect and sign in. Raises Lost where that may succeed another time, BackendError where it cannot."""
-    aliases = Aliases()
-    return SshTransport(host, _linked(host, aliases), aliases)
+    return SshTransport(_linked(host, Aliases()))
 
 
 class Link:
@@ -72,7 +78,6 @@ class Link:
         self._wire: Wire | None = None
         self._deadline = 0.0
         self._is_closing = Event()
-        self._starting: set[paramiko.Channel] = set()
 
     def open(self) -> None:
         """Connect, check the key of the host, sign in and watch over the connection."""
@@ -82,7 +87,7 @@ class Link:
         self._wire = self._connected()
         self.transport = self._greeted(self._wire)
         self._check_key(self.transport)
-        SignIn(self.host, self.transport, self._left, self.lost).do()
+        SignIn(self, self.transport).do()
         self._wire.expect(SILENT_PERIODS * self.host.keepalive_seconds)
         Thread(target=self._keep_alive, args=(self.transport,), daemon=True).start()
 
@@ -102,7 +107,12 @@ class Link:
 
     def has_ended(self) -> bool:
         """Whether nothing can come over it any more."""
-        return self.transport is None or not self.transport.is_active() or bool(self._wire and self._wire.ended_by)
+        is_active = self.transport is not None and self.transport.is_active()
+        return not is_active or (self._wire is not None and self._wire.ended_by != "")
+
+    def was_dismissed(self) -> bool:
+        """Whether the host itself ended it, with words."""
+        return self._wire is not None and self._wire.ended_by == ""
 
     def lost(self, doing: str, reason: object = "") -> Lost:
         """What to raise when it is gone, or when something on it did not work."""
@@ -114,24 +124,25 @@ class Link:
         """A command that was started."""
         if self.transport is None or self.has_ended():
             raise self.lost("starting a command", "the connection is closed")
-        channel: paramiko.Channel | None = None
         try:
             channel = self.transport.open_session(timeout=self.host.connect_seconds)
             channel.settimeout(POLL_SECONDS)
-            self._starting.add(channel)
-            channel.exec_command(command)
+            giving_up = Timer(self.host.connect_seconds, channel.event.set)  # paramiko waits for the answer for ever
+            giving_up.start()
+            try:
+                channel.exec_command(command)
+            finally:
+                giving_up.cancel()
         except paramiko.ChannelException as error:
             raise self.lost("starting a command", f"no further session is let in: {error.text}") from None
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise self.lost("starting a command", error) from None
-        finally:
-            self._starting.discard(channel) if channel is not None else None
         return channel
 
-    def tunnel(self, host: Host) -> tuple[Stream, Callable[[], int]]:
-        """A stream through this host to another, and how much of what is sent waits."""
-        if self.transport is None or self._wire is None:
-            raise self.lost("connecting")
+    def tunnel(self, host: Host) -> Stream:
+        """A stream through this host to another."""
+        if self.transport is None:
+            raise self.lost("connecting", "the connection is closed")
         self.aliases.add(host.address, host.name)
         try:
             channel = self.transport.open_channel(
@@ -143,9 +154,9 @@ class Link:
             raise Lost(f"connecting from {self.host.name} to {host.name}", self.aliases.applied(error.text)) from None
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise self.lost(f"connecting to {host.name} through", error) from None
-        return channel, self._wire.queued
+        return channel
 
-    def _left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds that are left for connecting. Raises Lost when there are none."""
         left = self._deadline - time.monotonic()
         if left <= 0:
@@ -156,9 +167,8 @@ class Link:
         self.aliases.add(self.host.address, self.host.name)
         self.aliases.add_secret(self.host.password or "")
         if self._before is not None:
-            return Wire(*self._before.tunnel(self.host))
-        connection = self._through_proxy() if self.host.proxy else self._direct()
-        return Wire(connection, lambda: _queued_bytes(connection))
+            return Wire(self._before.tunnel(self.host))
+        return Wire(self._through_proxy() if self.host.proxy else self._direct())
 
     def _direct(self) -> socket.socket:
         try:
@@ -171,7 +181,7 @@ class Link:
         for family, kind, protocol, _, address in found:
             connection = socket.socket(family, kind, protocol)
             try:
-                connection.settimeout(self._left())
+                connection.settimeout(self.seconds_left())
                 connection.connect(address)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except TimeoutError:
@@ -193,7 +203,11 @@ class Link:
         try:
             with theirs:
                 self._proxy = subprocess.Popen(
-                    command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, start_new_session=True
+                    command,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
                 )
         except OSError as error:
             ours.close()
@@ -204,24 +218,24 @@ class Link:
     def _greeted(self, wire: Wire) -> paramiko.Transport:
         """The transport after the exchange of keys."""
         transport = paramiko.Transport(
-            wire,
+            cast(socket.socket, wire),  # it is documented to take anything with these methods
             default_window_size=BACKLOG_BYTES,
             default_max_packet_size=PACKET_BYTES,
             packetizer_class=Packets,
         )
         self.transport = transport
         transport.set_log_channel(LOG)
-        transport.banner_timeout = transport.handshake_timeout = self._left()
+        transport.banner_timeout = transport.handshake_timeout = self.seconds_left()
         options = transport.get_security_options()
-        options.ciphers = [*(name for name in CIPHERS if name in options.ciphers), *_others(options.ciphers, CIPHERS)]
+        options.ciphers = sorted(options.ciphers, key=lambda name: (*CIPHERS, name).index(name))
         known = [kind for key in self._known_keys() for kind in RSA.get(key.kind, (key.kind,))]
         options.key_types = sorted(options.key_types, key=lambda kind: kind not in known)
         agreed = Event()
         transport.start_client(event=agreed)
-        agreed.wait(self._left())
+        agreed.wait(self.seconds_left())
         if not transport.is_active():
             error = transport.get_exception()
-            if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
+            if isinstance(error, IncompatiblePeer):
                 reason = self.aliases.applied(str(error))
                 raise BackendError(message("board-algorithms", board=self.host.name, reason=reason)) from None
             raise self.lost("greeting", error or "the other side closed it")
@@ -264,95 +278,229 @@ class Link:
         while not self._is_closing.wait(self.host.keepalive_seconds) and transport.is_active():
             with suppress(paramiko.SSHException, EOFError, OSError):
                 transport.global_request("keepalive@openssh.com", wait=True)
-        for channel in tuple(self._starting):  # one that began just when the connection ended waits for ever
-            channel.event.set()
 
 
 class SignIn:
-    """What a host offers to be let in with: nothing, its key, the agent's keys, its password, in this order."""
+    """What a host is offered to be let in: nothing, its key, the agent's keys, its password, in this order."""
 
-    def __init__(
-        self,
-        host: Host,
-        transport: paramiko.Transport,
-        left: Callable[[], float],
-        lost: Callable[[str, object], Lost],
-    ) -> None:
-        self._host = host
+    def __init__(self, link: Link, transport: paramiko.Transport) -> None:
+        self._link = link
+        self._host = link.host
         self._transport = transport
-        self._left = left
-        self._lost = lost
-        self._problems: list[Message] = []
         self._refused: list[str] = []
         self._allowed: tuple[str, ...] = ()
+        self._problems: list[Message] = []
 
     def do(self) -> None:
-        """Be let in. Raises BackendError where the host refuses all of it, or a key cannot be used."""
-        user = self._host.user
-        own_key = self._own_key()
-        if self._is_let_in("none", lambda: self._transport.auth_none(user)):
-            return
-        for name, key in self._keys(own_key):
-            if self._is_let_in(name, lambda key=key: self._transport.auth_publickey(user, key)):  # type: ignore[misc]
-                return
-        password = self._host.password
-        if password is not None and self._is_let_in(
-            "password", lambda: self._transport.auth_password(user, password)
-        ):
-            return
-        raise self._refusal()
+        """Be let in. Raises Lost where the connection ends, BackendError where all is refused."""
+        own_key = self._own_key()  # before anything is tried: a file that is no key is an error of its own
+        if not any(self._is_let_in(name, attempt) for name, attempt in self._attempts(own_key)):
+            raise self._refusal()
 
-    def _keys(self, own_key: paramiko.PKey | None) -> Iterator[tuple[str, paramiko.PKey]]:
+    def _attempts(self, own_key: paramiko.PKey | None) -> Iterator[tuple[str, Callable[[], Sequence[str]]]]:
+        user = self._host.user
+        yield "none", partial(self._transport.auth_none, user)
         if own_key is not None:
-            yield "key", own_key
-        if not self._host.uses_agent:
-            return
+            yield "key", partial(self._transport.auth_publickey, user, own_key)
+        if self._host.uses_agent:
+            for key in self._agent_keys():
+                yield "agent", partial(self._transport.auth_publickey, user, key)
+        if self._host.password is not None:
+            yield "password", partial(self._transport.auth_password, user, self._host.password)
+
+    def _is_let_in(self, name: str, attempt: Callable[[], Sequence[str]]) -> bool:
+        """Whether an attempt was enough; where a host wants two things, the first alone is not."""
+        self._transport.auth_timeout = self._link.seconds_left()
         try:
-            agent = paramiko.Agent()
-        except (paramiko.SSHException, OSError):  # no agent that can be spoken to
-            return
-        try:
-            for key in agent.get_keys()[:AGENT_KEYS]:
-                yield "agent", key
-        finally:
-            agent.close()
+            self._allowed = tuple(attempt())
+            is_enough = not self._allowed
+        except paramiko.BadAuthenticationType as error:
+            self._allowed = tuple(error.allowed_types)
+            is_enough = False
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if not self._transport.is_active():
+                raise self._refusal() if self._link.was_dismissed() else self._link.lost("signing in", error) from None
+            self._link.seconds_left()
+            is_enough = False
+        if not is_enough and name not in self._refused:
+            self._refused.append(name)
+        return is_enough
 
     def _own_key(self) -> paramiko.PKey | None:
-        """The key of the file; one with a passphrase is left to the agent, and named if nothing else is let in."""
-        path = self._host.key
-        if path is None:
+        """The key of the file. One with a passphrase is left to the agent, and spoken of if nobody is let in."""
+        if self._host.key is None:
             return None
         try:
-            return paramiko.PKey.from_path(path)
+            return paramiko.PKey.from_path(self._host.key)
         except (TypeError, paramiko.PasswordRequiredException):
             self._problems.append(message("board-key-passphrase", board=self._host.name))
             return None
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise BackendError(message("board-key-unreadable", board=self._host.name, reason=reason)) from None
-        except (ValueError, paramiko.SSHException, UnsupportedAlgorithm, paramiko.UnknownKeyType):
+        except (ValueError, paramiko.SSHException, UnknownKeyType, UnsupportedAlgorithm):
             raise BackendError(message("board-key-form", board=self._host.name)) from None
 
-    def _is_let_in(self, name: str, attempt: Callable[[], Sequence[str]]) -> bool:
-        """Whether one attempt is enough. Raises Lost where the connection ends."""
-        self._transport.auth_timeout = self._left()
+    def _agent_keys(self) -> Iterator[paramiko.PKey]:
         try:
-            further = attempt()
-        except paramiko.BadAuthenticationType as error:
-            self._allowed = tuple(error.allowed_types)
+            agent = paramiko.Agent()
+        except (paramiko.SSHException, OSError):  # there is none that can be spoken to
+            return
+        try:
+            yield from agent.get_keys()[:AGENT_KEYS]
+        finally:
+            agent.close()
+
+    def _refusal(self) -> BackendError:
+        refused = message(
+            "board-sign-in", board=self._host.name, tried=tuple(self._refused), allowed=self._allowed or ("?",)
+        )
+        return BackendError(*self._problems, refused)
+
+
+class SshChannel:
+    """See Channel."""
+
+    def __init__(self, link: Link, channel: paramiko.Channel) -> None:
+        self._link = link
+        self._channel = channel
+        self._ahead = memoryview(b"")
+        self._tail = Tail()
+        self._drain = Thread(target=self._read_errors, daemon=True)
+        self._drain.start()
+
+    def write(self, data: bytes) -> None:
+        """See Channel."""
+        view = memoryview(data)
+        stalled = time.monotonic() + STALLED_SECONDS
+        while view:
+            try:
+                taken = self._channel.send(view[:WRITE_BYTES].tobytes())
+            except TimeoutError:
+                if time.monotonic() > stalled:
+                    reason = f"it took nothing for {STALLED_SECONDS:g} s"
+                    raise self._link.lost("writing to a command", reason) from None
+                continue
+            except (paramiko.SSHException, EOFError, OSError):
+                taken = 0
+            if not taken:
+                raise self._link.lost("writing to a command", "it reads no more")
+            view = view[taken:]
+            stalled = time.monotonic() + STALLED_SECONDS
+        if self._link.has_ended():  # paramiko drops what it cannot send any more, and says nothing
+            raise self._link.lost("writing to a command", "the connection is closed")
+
+    def end_input(self) -> None:
+        """See Channel."""
+        try:
+            self._channel.shutdown_write()
         except (paramiko.SSHException, EOFError, OSError) as error:
-            if not self._transport.is_active():
-                raise self._end(error) from None
-            self._left()
-            if not isinstance(error, paramiko.AuthenticationException):  # this key, this agent
-                self._problems.append(message("board-sign-in-failed", board=self._host.name, method=name))
-        else:
-            if not further:
-                return True
-            self._allowed = tuple(further)
-        self._refused.append(name)
-        return False
+            raise self._link.lost("writing to a command", error) from None
 
-    def _end(self, error: Exception) -> DriftgateError | Lost: ...
+    def read(self, size: int, *, seconds: float) -> bytes:
+        """See Channel."""
+        if not self._ahead:
+            self._ahead = memoryview(self._received(seconds))
+        taken, self._ahead = self._ahead[:size].tobytes(), self._ahead[size:]
+        return taken
 
-    def _refusal(self) -> BackendError: ...
+    def wait(self, *, seconds: float) -> int:
+        """See Channel."""
+        has_ended = self._channel.status_event.wait(seconds)
+        code = self._channel.exit_status
+        if code >= 0:
+            return code
+        if self._link.has_ended():
+            raise self._link.lost("waiting for a command", "the connection is closed")
+        if not has_ended:
+            raise self._link.lost("waiting for a command", f"it did not end within {seconds:.3g} s")
+        return NO_CODE
+
+    def errors(self) -> bytes:
+        """See Command."""
+        if self._channel.exit_status_ready():
+            self._drain.join(LAST_WORDS_SECONDS)
+        return self._tail.content()
+
+    def last_words(self) -> str:
+        """See Channel; addresses are replaced by the names of boards."""
+        self.errors()
+        return self._link.aliases.applied(self._tail.words())
+
+    def close(self) -> None:
+        """See Channel."""
+        with suppress(paramiko.SSHException, EOFError, OSError):
+            self._channel.close()
+
+    def _received(self, seconds: float) -> bytes:
+        """All that came, for paramiko moves what it keeps each time some of it is taken."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                data: bytes = self._channel.recv(BACKLOG_BYTES)
+            except TimeoutError:
+                if time.monotonic() < deadline:
+                    continue
+                reason = f"it wrote nothing for {seconds:.3g} s"
+                raise self._link.lost("reading from a command", reason) from None
+            except (paramiko.SSHException, EOFError, OSError) as error:
+                raise self._link.lost("reading from a command", error) from None
+            if not data and not self._channel.eof_received and self._link.has_ended():
+                raise self._link.lost("reading from a command", "the connection is closed")
+            return data
+
+    def _read_errors(self) -> None:
+        """stdout and stderr share a window: what nobody reads of one ends the other."""
+        while True:
+            try:
+                data = self._channel.recv_stderr(TAIL_BYTES)
+            except TimeoutError:
+                continue
+            except (paramiko.SSHException, EOFError, OSError):
+                return
+            if not data:
+                return
+            self._tail.add(data)
+
+
+class SshTransport:
+    """See Transport."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @property
+    def name(self) -> str:
+        """See Transport."""
+        return self._link.host.name
+
+    def start(self, command: str) -> SshChannel:
+        """See Transport."""
+        return SshChannel(self._link, self._link.session(command + ENDING))
+
+    def run(self, command: str, *, stdin: bytes = b"", seconds: float) -> Done:
+        """See Transport."""
+        return done(self.start(command), stdin, seconds=seconds)
+
+    def __enter__(self) -> SshTransport:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._link.close()
+
+
+def _linked(host: Host, aliases: Aliases) -> Link:
+    link = Link(host, aliases)
+    try:
+        link.open()
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _substituted(word: str, values: Mapping[str, str]) -> str:
+    pattern = "|".join(map(re.escape, values))
+    return re.sub(pattern, lambda found: values[str(found[0])], word)

@@ -40,15 +40,15 @@ class Input:
     stride: str = ""
 
 
-def asked_model(transport: Transport, boards: Boards, path: str, *, stage: str) -> tuple[BoardModels, str]:
-    """What the runtime says of a model, and the text. Raises LoadRefused where it does not load it, BackendError where
+def asked_model(transport: Transport, boards: Boards, path: str, *, stage: str) -> BoardModels:
+    """What the runtime says of a model. Raises LoadRefused where it does not load it, BackendError where
     the tool is absent or answers something else, Lost where the board does not."""
     command = f"{scripts.quoted(boards.tool)} model_info --model_file={scripts.quoted(path)}"
     text, code = _run(transport, boards, command, step="model_info", seconds=INFO_SECONDS)
     if code:
         raise failed(text, code, boards, stage=stage, loading=True)
     try:
-        return parse_model_tensors(text, name=f"{boards.tool} model_info"), text
+        return parse_model_tensors(text, name=f"{boards.tool} model_info")
     except DriftgateError as error:
         said = text[-SHOWN:].strip()
         raise BackendError(message("board-garbage", stage=stage, board=boards.name, said=said or "-")) from error

@@ -18,6 +18,10 @@ class Lost(Exception):
         self.reason = reason
 
 
+class Full(Exception):
+    """There is no room on the board; the words are for a reader."""
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """Where a board, or a jump host before it, is reached. `name` is what it is called in reports, which never show the

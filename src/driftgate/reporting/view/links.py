@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import CELLS, Judgement, Outcome, Summary, Verdict
+from driftgate.judgement.criteria import PERFORMANCE
 from driftgate.messages.message import Message, message
 from driftgate.reporting.view.bars import Bars, error_bars
 from driftgate.reporting.view.findings import FindingLine, findings
@@ -104,7 +105,7 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
         lines=tuple(_line(verdict, judgement, facts) for verdict in broken[:SHOWN]),
         metrics=_metrics(concerned, facts),
         notes=(*more, *optional, *check.notes),
-        next=(*judgement.advice, *_untried(causes, unexplained, found)),
+        next=(*judgement.advice, *_untried(broken, causes, unexplained, found)),
         bars=error_bars(target, broken[0].output if broken else None, facts),
         nodes=found,
         findings=causes[:CAUSES],
@@ -112,8 +113,12 @@ def failure(judgement: Judgement, facts: Facts | None) -> FirstFailure | None:
     )
 
 
-def _untried(causes: tuple[FindingLine, ...], unexplained: Message | None, found: Nodes | None) -> tuple[Message, ...]:
-    """Said where nobody looked for a cause."""
+def _untried(
+    broken: Sequence[Verdict], causes: tuple[FindingLine, ...], unexplained: Message | None, found: Nodes | None
+) -> tuple[Message, ...]:
+    """Said where nobody looked for a cause; of speed and memory no experiment tells one."""
+    if broken and all(verdict.criterion in PERFORMANCE for verdict in broken):
+        return (message("performance-next"),)
     return () if causes or unexplained is not None or found is not None else (message("not-investigated"),)
 
 

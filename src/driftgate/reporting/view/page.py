@@ -18,6 +18,7 @@ from driftgate.reporting.view.links import (
     verdict_lines,
 )
 from driftgate.reporting.view.nodes import Nodes, nodes
+from driftgate.reporting.view.performance import PerformanceLine, performance_lines
 from driftgate.reporting.view.runs import (
     EnvironmentLine,
     Note,
@@ -55,6 +56,7 @@ class Subject:
     losses: Losses
     advice: tuple[Message, ...] = ()
     investigated: tuple[tuple[str, Nodes], ...] = ()
+    performance: tuple[PerformanceLine, ...] = ()
     left_out: int = 0
 
 
@@ -106,6 +108,7 @@ def subject(judgement: Judgement, facts: Facts | None) -> Subject:
         losses=losses(judgement),
         advice=judgement.advice,
         investigated=_investigated(judgement, facts),
+        performance=performance_lines(facts) if facts is not None else (),
     )
 
 
@@ -132,10 +135,11 @@ def _shortened(whole: Subject, limit: int) -> Subject:
         runs=whole.runs[:limit],
         environments=whole.environments[:limit],
         notes=whole.notes[:limit],
+        performance=whole.performance[:limit],
     )
     return replace(cut, left_out=_size(whole) - _size(cut))
 
 
 def _size(subject: Subject) -> int:
     tables = (subject.judged, subject.behind, subject.metrics.lines, subject.runs, subject.environments, subject.notes)
-    return sum(len(table) for table in tables)
+    return sum(len(table) for table in tables) + len(subject.performance)

@@ -10,13 +10,13 @@ import numpy as np
 
 from driftgate.domain.judgement import Outcome, Score, Verdict
 from driftgate.domain.plan import ScoreSpec
-from driftgate.judgement.criteria import CRITERIA, SCORE_DECLARED, SCORE_DROP
+from driftgate.judgement.criteria import CRITERIA, FPS_DROP, LATENCY_RISE, PERFORMANCE, SCORE_DECLARED, SCORE_DROP
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import number, text
 
 #: Metrics and criteria with a unit of their own; the others are ratios, or have the tensor's unit.
-UNITS = {name: message(f"unit-{name}") for name in ("ulp", "lsb", "sqnr", "integers", SCORE_DROP)}
-PERCENT = frozenset({"integers", SCORE_DROP})
+UNITS = {name: message(f"unit-{name}") for name in ("ulp", "lsb", "sqnr", "integers", SCORE_DROP, *PERFORMANCE)}
+PERCENT = frozenset({"integers", SCORE_DROP, LATENCY_RISE, FPS_DROP})
 SENTENCE = 120  # characters that a sentence shows of one parameter
 RELATIONS = {"lower": "≤", "higher": "≥"}
 
@@ -98,6 +98,8 @@ def severity(verdict: Verdict) -> float:
         return float(criterion.severity(np.array([value]), np.array([limit]))[0])
     if math.isnan(value):
         return math.inf
+    if PERFORMANCE.get(verdict.criterion or "") == "higher":
+        return limit / value if value else math.inf
     if _relation(verdict) == RELATIONS["higher"]:
         return 1.0 + limit - value
     return value / limit if limit else (math.inf if value > 0 else 0.0)
@@ -108,6 +110,8 @@ def _relation(verdict: Verdict) -> str:
     criterion = CRITERIA.get(verdict.criterion or "")
     if criterion is not None:
         return RELATIONS[criterion.better]
+    if verdict.criterion in PERFORMANCE:
+        return RELATIONS[PERFORMANCE[verdict.criterion]]
     value, limit = verdict.value, verdict.limit
     if value is None or limit is None or value == limit:
         return RELATIONS["higher" if verdict.criterion == SCORE_DECLARED else "lower"]

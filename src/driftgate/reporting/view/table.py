@@ -103,11 +103,12 @@ def _row(check: CheckResult, judgement: Judgement, specs: Sequence[ScoreSpec]) -
     number = as_written(reading(verdict), verdict, judgement.scores, specs)
     reason = () if verdict.reason is None else (verdict.reason,)
     optional = () if check.required or check.outcome is Outcome.PASSED else (message("row-optional"),)
+    told = (*check.notes, *verdict.notes) if check.outcome is Outcome.PASSED else (*verdict.notes, *check.notes)
     return Row(
         slug=check.slug,
         title=check.title,
         cell=cell,
         reading=number,
         place=place(verdict),
-        notes=tuple(dict.fromkeys((*reason, *optional, *verdict.notes, *check.notes))),
+        notes=tuple(dict.fromkeys((*reason, *optional, *told))),
     )

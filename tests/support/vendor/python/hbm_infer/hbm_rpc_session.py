@@ -1,7 +1,10 @@
 """STAND-IN for hbm_infer.hbm_rpc_session, for tests only: a board that is this process (toolchain facts §6).
 
 STAND_IN_MARCH is the march of the board (the model's own where it is not set); STAND_IN_FAULT: refused (the port is
-blocked), die, hang. Who never calls close_server leaves a server behind, which is told at the end of the process.
+blocked), login, full (no room for the server), slow (it takes a moment to start), die and lost (the connection, with
+the first or the second frame), status, hang, exit (of this process), stuck (whoever closes the server waits). Who never
+calls close_server leaves a server behind, which is told at the end of the process; STAND_IN_SERVERS names a file to
+which a line is added for each server that starts or ends. As the real one it prints what it does.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from support.vendor.running import Runner
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
 LEFT = "hbm_infer: server left behind"
+SLOW_SECONDS = 3.0
 _OPEN: list[HbmRpcSession] = []
 
 
@@ -36,6 +40,10 @@ class RemoteHbmInferStatusError(RuntimeError):
 
 class _InactiveRpcError(RuntimeError):
     """As grpc's own: nobody answers at the port."""
+
+
+class AuthenticationException(RuntimeError):
+    """As paramiko's own."""
 
 
 class HbmRpcSession:
@@ -58,19 +66,29 @@ class HbmRpcSession:
         remote_environment: Mapping[str, str] | None = None,
     ) -> None:
         fault = os.environ.get("STAND_IN_FAULT", "")
+        print(f"connect to {username}@{host}:{ssh_port}, core_id {core_id}, {remote_root}", flush=True)
         if fault == "refused":
             raise _InactiveRpcError(f"StatusCode.UNAVAILABLE: failed to connect to all addresses; {host}")
+        if fault == "login":
+            raise AuthenticationException(f"sshpass -p {password} ssh {username}@{host}: authentication failed")
+        if fault == "full":
+            raise OSError(f"scp to {host}:{remote_root}: No space left on device")
         if compress_option not in ("NONE", "IN", "INOUT"):
             raise ValueError(f"compress_option {compress_option} is not one of NONE, IN, INOUT")
         paths = [local_hbm_path] if isinstance(local_hbm_path, str) else list(local_hbm_path)
-        networks = [network for path in paths for network in read(Path(path))]
+        try:
+            networks = [network for path in paths for network in read(Path(path))]
+        except RuntimeError as error:
+            raise RemoteHbmInferStatusError(f"{error}, status: -600002") from error
         board = os.environ.get("STAND_IN_MARCH", "")
         for network in networks:
             if board and network.march and board != network.march:
                 said = f"Model march incompatible! model march: {network.march}, platform march: {board}"
                 raise RemoteHbmInferStatusError(f"{said}, status: -600004")
         self._runners = {network.name: Runner(network) for network in networks}
-        self._fault, self._seconds, self._spent = fault, frame_timeout, list[float]()
+        self._host, self._fault, self._seconds, self._spent = host, fault, frame_timeout, list[float]()
+        _note("started")
+        time.sleep(SLOW_SECONDS if fault == "slow" else 0)
         _OPEN.append(self)
 
     def __enter__(self) -> HbmRpcSession:
@@ -87,8 +105,12 @@ class HbmRpcSession:
     ) -> Arrays:
         """The outputs by name in raw types; names, shapes and types of the inputs must be the model's own."""
         runner = self._runner(model_name)
-        if self._fault == "die":
-            raise _InactiveRpcError("StatusCode.UNAVAILABLE: Socket closed")
+        if self._fault == "exit":
+            os._exit(3)
+        if self._fault == "status":
+            raise RemoteHbmInferStatusError("run failed, status: -200003")
+        if self._fault == "die" or (self._fault == "lost" and self._spent):
+            raise _InactiveRpcError(f"StatusCode.UNAVAILABLE: ipv4:{self._host}: Socket closed")
         if self._fault == "hang":
             time.sleep(self._seconds)
             raise RemoteHbmInferTimeoutError(f"no answer within {self._seconds} s")
@@ -136,8 +158,10 @@ class HbmRpcSession:
 
     def close_server(self) -> None:
         """End the board's process."""
+        time.sleep(SLOW_SECONDS if self._fault == "stuck" else 0)
         if self in _OPEN:
             _OPEN.remove(self)
+            _note("ended")
 
 
 def _info(tensor: TensorTold) -> dict[str, Any]:
@@ -149,6 +173,13 @@ def _info(tensor: TensorTold) -> dict[str, Any]:
         "scale_data": list(tensor.scales),
         "zero_point_data": list(tensor.zero_points),
     }
+
+
+def _note(event: str) -> None:
+    """One line more in the file that tells of the servers."""
+    if "STAND_IN_SERVERS" in os.environ:
+        with Path(os.environ["STAND_IN_SERVERS"]).open("a", encoding="utf-8") as stream:
+            stream.write(f"{event}\n")
 
 
 @atexit.register

@@ -1,6 +1,7 @@
 """STAND-IN for hbm_runtime on a board, for tests only: raw outputs by model and name (toolchain facts §8).
 
-STAND_IN_MARCH is the march of the board (the model's own where it is not set).
+STAND_IN_MARCH is the march of the board (the model's own where it is not set); STAND_IN_FAULT: memory (the board has
+none left), few (one output too few). As the real one it prints what it does.
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ class HB_HBMRuntime:  # noqa: N801 - the vendor's name
     version = __version__
 
     def __init__(self, path: str | Sequence[str]) -> None:
+        self._fault = os.environ.get("STAND_IN_FAULT", "")
+        print(f"[UCP]: UCP version = {__version__.partition('+')[0]}", flush=True)
+        if self._fault == "memory":
+            raise RuntimeError("Cannot malloc bpu memory with length 5703561320 bytes")
         self._paths = [path] if isinstance(path, str) else list(path)
         networks = [network for one in self._paths for network in read(Path(one))]
         board = os.environ.get("STAND_IN_MARCH", "")
@@ -152,7 +157,12 @@ class HB_HBMRuntime:  # noqa: N801 - the vendor's name
         for key, value in feeds.items():
             if value.shape != told[key].shape or value.dtype != told[key].kind:
                 raise ValueError(f"input {key} is {value.dtype} {value.shape}, not {told[key].kind} {told[key].shape}")
-        return runner.run({key: np.ascontiguousarray(value) for key, value in feeds.items()})
+        param = self.sched_params[name]
+        print(f"run {name}: priority {param.priority}, bpu_cores {param.bpu_cores}", flush=True)
+        made = runner.run({key: np.ascontiguousarray(value) for key, value in feeds.items()})
+        if self._fault == "few":
+            made.popitem()
+        return made
 
 
 #: Kind of an `input_…` or `output_…` property → what it tells of a tensor.
