@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from driftgate.backends.functions import Function
 from driftgate.backends.registry import backend
-from driftgate.backends.routing import ON_BOARDS, on_board, routed
+from driftgate.backends.routing import BOARD, ON_BOARDS, on_board, routed
 from driftgate.domain.digest import digest
 from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
 from driftgate.domain.platforms import PLATFORMS
@@ -104,7 +104,8 @@ def _with_boards(config: Config, artifact: Artifact, target: str) -> Artifact:
         raise ConfigError(message("board-unknown", stage=artifact.stage))
     boards = settings.boards(str(name), root=config.root, w_stride=PLATFORMS[target].w_stride)
     options = {key: value for key, value in artifact.options.items() if key != "board"}
-    return replace(artifact, options={**options, "boards": boards})
+    vendor = {"vendor_python": config.settings.defaults.hbruntime.python} if artifact.backend == BOARD else {}
+    return replace(artifact, options={**options, **vendor, "boards": boards})
 
 
 def build_of(config: Config, name: str, target: str) -> CompiledFiles | None:

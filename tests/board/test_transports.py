@@ -305,6 +305,37 @@ def test_keys_of_every_kind_let_in(board: TestBoard, tmp_path: Path, kind: str) 
         assert transport.run("echo in", seconds=SECONDS).stdout == b"in\n"
 
 
+def test_a_board_that_wants_a_key_and_a_password_gets_both(board: TestBoard) -> None:
+    board.password("first word")
+    configure(board, "AuthenticationMethods publickey,password")
+    both = replace(host_of(board), password="first word")
+    with open_ssh(both) as transport:
+        assert transport.run("echo in", seconds=SECONDS).stdout == b"in\n"
+    for host in (replace(both, password=None), replace(both, key=None)):
+        assert code_of(host) == "board-sign-in"
+
+
+def test_a_board_that_ends_the_connection_after_refusals_is_not_tried_again(board: TestBoard, tmp_path: Path) -> None:
+    board.password("first word")
+    configure(board, "MaxAuthTries 1")
+    assert code_of(replace(host_of(board), key=new_key(tmp_path), password="other word")) == "board-sign-in"
+
+
+def test_an_ssh_server_that_speaks_otherwise_is_named(board: TestBoard) -> None:
+    configure(board, "Ciphers chacha20-poly1305@openssh.com")
+    assert code_of(host_of(board)) == "board-algorithms"
+
+
+def test_more_sessions_than_a_board_has_are_lost(board: TestBoard) -> None:
+    configure(board, "MaxSessions 1")
+    with open_ssh(host_of(board)) as transport:
+        channel = transport.start("cat")
+        with pytest.raises(Lost, match="no further session"):
+            transport.start("true")
+        channel.end_input()
+        assert channel.wait(seconds=SECONDS) == 0
+
+
 def test_the_agent_lets_in(shared: TestBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = tmp_path / "agent"
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", address], stdout=subprocess.DEVNULL)
@@ -439,12 +470,16 @@ def test_a_jump_host_and_the_board_behind_it_are_both_checked(shared: TestBoard,
 
 
 def test_a_jump_host_that_forwards_nothing_is_named(shared: TestBoard, board: TestBoard) -> None:
+    configure(board, "AllowTcpForwarding no")
+    assert code_of(replace(host_of(shared), jump=host_of(board, "door"))) == "board-jump-forbidden"
+
+
+def configure(board: TestBoard, *lines: str) -> None:
+    """Its sshd has other settings; of each the first line holds."""
     config = board.path("/etc/ssh/sshd_config")
-    config.write_text(config.read_text() + "AllowTcpForwarding no\n")
+    config.write_text("\n".join((*lines, config.read_text())))
     board.reboot(0)
-    host = replace(host_of(shared), jump=replace(host_of(board, "door"), connect_seconds=30))
     assert wait_until(lambda: can_connect(board))
-    assert code_of(host) == "board-jump-forbidden"
 
 
 def can_connect(board: TestBoard) -> bool:
@@ -616,6 +651,8 @@ def test_the_board_s_words_do_not_show_its_address(shared: TestBoard) -> None:
         channel = transport.start(f"echo 'cannot bind {shared.address}:9000, nor {shared.address}1' >&2")
         assert channel.wait(seconds=SECONDS) == 0
         assert channel.last_words() == f"cannot bind bench-7:9000, nor {shared.address}1"
+        done = transport.run(f"echo 'no {shared.address}' >&2; echo '{shared.address}'", seconds=SECONDS)
+        assert (done.stderr, done.stdout) == (b"no bench-7\n", f"{shared.address}\n".encode())
 
 
 def test_the_address_is_not_shown_by_a_host() -> None:

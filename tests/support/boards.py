@@ -70,6 +70,17 @@ class BoardProject:
         document["boards"]["lab"].update(pool)
         self.config.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
 
+    def without_the_vendors_interpreter(self) -> None:
+        """The interpreter stands with the artifacts that need it, not for all."""
+        document = yaml.safe_load(self.config.read_text())
+        runtime = document["defaults"].pop("hbruntime")
+        output = f"build_{self.target}/model_output"
+        document["subjects"]["net"]["artifacts"] = {
+            "quantized": {"path": f"{output}/net_quantized_model.bc", **runtime},
+            "hbm": {"backend": "board", "path": f"{output}/net.hbm"},
+        }
+        self.config.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
+
     def check(self, *arguments: str, out: str = "out") -> Answer:
         """What `driftgate check` comes to."""
         return call("check", "-c", self.config, "--out", self.root / out, *arguments)

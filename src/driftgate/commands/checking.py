@@ -9,6 +9,7 @@ from pathlib import Path
 
 from driftgate import __version__
 from driftgate.aside import Aside
+from driftgate.boardcheck import board_checked
 from driftgate.commands.speaking import EXIT_ERROR, LogText, log, progress, stdout, stopped_while_waiting
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Policy
@@ -74,6 +75,7 @@ def check(
                 if effort is not None:
                     facts = investigated(jobs, facts, judgements, effort, out, asides)
                     facts = explained(jobs, facts, judgements, effort)
+                    facts = board_checked_all(jobs, facts, judgements)
                     facts = verified(jobs, facts, judgements, config)
         return deliver(
             facts,
@@ -194,6 +196,23 @@ def explained(
             made = explain_link(job, link, one, samples, seconds=effort.seconds)
         found.append(with_found(one, made))
         log(message("explained", link=link.name, count=len(made.explanations)))
+    return tuple(found)
+
+
+def board_checked_all(
+    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement]
+) -> tuple[Facts, ...]:
+    """The facts with what tells input, board and compiler apart, where a link to a board fails first."""
+    found: list[Facts] = []
+    for job, one, judgement in zip(jobs, facts, judgements, strict=True):
+        link = first_failed(job, judgement)
+        samples = () if link is None else worst_samples(one, judgement, link, 1)
+        if link is None or not samples:
+            found.append(one)
+            continue
+        with progress(message("progress-board", link=link.name)):
+            made = board_checked(job, link, one, samples[0])
+        found.append(one if made is None else with_found(one, made))
     return tuple(found)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from driftgate.backends.board.boards import Boards
+from driftgate.boardhealth import boards
 from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, say, stdout, verbose_option
 from driftgate.doctoring import (
     SECONDS,
@@ -74,6 +76,9 @@ def _items(settings: Config | None, out: Path, seconds: float) -> Iterator[Item]
         artifacts, lost = _artifacts(settings)
         yield from lost
         yield from interpreters(_interpreters(settings, artifacts), seconds=seconds)
+        pools, unset = _pools(settings)
+        yield from unset
+        yield from boards(pools)
     yield room(out.absolute())
 
 
@@ -89,6 +94,18 @@ def _artifacts(settings: Config) -> tuple[Sequence[Artifact], Sequence[Item]]:
                 purpose = message("doctor-build", subject=name)
                 lost.append(Item(f"{name} {target}", State.MISSING, "", purpose, True, error.problems))
     return found, lost
+
+
+def _pools(settings: Config) -> tuple[Sequence[Boards], Sequence[Item]]:
+    """The pools of boards, and those of which a variable is not set."""
+    found: list[Boards] = []
+    unset: list[Item] = []
+    for name, section in settings.settings.boards.items():
+        try:
+            found.append(section.boards(name, root=settings.root, w_stride=0))
+        except DriftgateError as error:
+            unset.append(Item(f"board {name}", State.MISSING, "", message("doctor-for-board"), True, error.problems))
+    return found, unset
 
 
 def _interpreters(settings: Config, artifacts: Iterable[Artifact]) -> Iterator[Interpreter]:

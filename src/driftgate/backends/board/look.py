@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from driftgate.vendor.cells import integer
 from driftgate.vendor.console import plain_lines
 from driftgate.vendor.runtime import runtime_versions
 
+_VERSION = re.compile(r"(?<![\w.])\d+(?:\.\d+){1,3}")
 CORES = "/sys/devices/system/bpu/core_num"
 
 
@@ -37,6 +39,7 @@ def look(transport: Transport, boards: Boards) -> Seen:
     tool = f"{scripts.exported(dict(boards.environment))}; {scripts.quoted(boards.tool)} -v < /dev/null 2>&1"
     version, _, code = _said(transport, f"{tool}; c=$?; echo; echo exit $c").rpartition("exit ")
     told = runtime_versions(list(plain_lines(version)))
+    own = _VERSION.search(version)
     before = time.time()
     clock = integer(_said(transport, "date +%s 2>/dev/null").strip())
     now = (before + time.time()) / 2
@@ -45,7 +48,7 @@ def look(transport: Transport, boards: Boards) -> Seen:
         system=_first(_said(transport, "cat /proc/version 2>/dev/null || uname -s 2>/dev/null")),
         image=_first(_said(transport, "cat /etc/version 2>/dev/null")),
         cores=integer(_said(transport, f"cat {CORES} 2>/dev/null").strip()),
-        ucp=told.ucp,
+        ucp=told.ucp or (own[0] if own else None),
         hbrt=told.hbrt,
         has_tool=code.strip() not in ("126", "127"),
         free_bytes=_free(_said(transport, f"df -k {scripts.quoted(folder)} 2>/dev/null || df -k / 2>/dev/null")),

@@ -93,6 +93,8 @@ class Runs:
             connection = self._connected()
             return question(connection.transport, connection.path)
 
+        if self._thread is not None:
+            self._thread.join()
         return self._patiently(work)
 
     def want(self, samples: Sequence[Sample], *, then_measure: bool = False) -> None:

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from driftgate.backends.board.boards import Boards
 from driftgate.backends.board.runs import Runs, Sample
-from driftgate.backends.board.tool import Input, asked_model, input_of
+from driftgate.backends.board.tool import PICTURE_RANK, Input, asked_model, input_of
 from driftgate.backends.board.transport import Transport
 from driftgate.backends.boardtensors import TYPES, layout_of, quantization_of, tensors_of
 from driftgate.backends.feeds import check_feeds
@@ -22,7 +22,7 @@ from driftgate.errors import ArtifactError, BackendError
 from driftgate.messages.message import Message, message
 from driftgate.numerics.alignment import quantised
 from driftgate.sessions import Tensor, Tensors
-from driftgate.transforms.strided import Layout, StrideError, tensor_of
+from driftgate.transforms.strided import Layout, StrideError, nv12_stride, tensor_of
 
 OUTPUT, INPUT = "model_infer_output_", "model_infer_input_"
 
@@ -150,6 +150,15 @@ class BoardSession:
         self._runs.want([Sample(sample, lambda: self._inputs(feeds, sample), self._outputs(sample))])
         return self._runs.result(sample)
 
+    def fitted(self, feeds: Tensors) -> dict[str, Tensor]:
+        """Feeds as the board is sent them."""
+        specs = {spec.name: spec for spec in self.signature.inputs}
+        return {name: _fitted(value, specs.get(name)) for name, value in feeds.items()}
+
+    def hold(self) -> None:
+        """Keep the board, for another tool that runs on it, until this is closed."""
+        self._runs.asked(lambda transport, path: path)
+
     def seen(self, sample: str) -> dict[str, Tensor]:
         """The inputs of a sample as the board saw them, where they are kept."""
         return self._seen.get(sample, {})
@@ -163,9 +172,8 @@ class BoardSession:
         self._runs.close()
 
     def _inputs(self, feeds: Tensors, sample: str) -> list[Input]:
-        specs = {spec.name: spec for spec in self.signature.inputs}
-        given = {name: _fitted(value, specs.get(name)) for name, value in feeds.items()}
-        check_feeds(given, specs.values(), stage=self._stage, sample=sample)
+        given = self.fitted(feeds)
+        check_feeds(given, self.signature.inputs, stage=self._stage, sample=sample)
         w_stride = self._boards.w_stride
         return [input_of(tensor, given[str(tensor.name)], w_stride=w_stride) for tensor in self._opened.inputs]
 
@@ -193,10 +201,19 @@ class BoardSession:
         for number, content in _by_number(files, INPUT).items():
             tensor = self._opened.inputs[number]
             try:
-                found[str(tensor.name)] = tensor_of(content, layout_of(tensor))
+                found[str(tensor.name)] = tensor_of(content, self._chosen(tensor))
             except ValueError:
                 continue
         return found
+
+
+    def _chosen(self, tensor: BoardTensor) -> Layout:
+        """How an input lies in memory, with the strides that the tool takes by itself where they are free (toolchain
+        facts §7.1). ValueError where its shape is free, too."""
+        shape = tuple(n for n in tensor.shape or () if n is not None)
+        if None in (tensor.stride or ()) and len(shape) == len(tensor.shape or ()) == PICTURE_RANK:
+            return Layout(TYPES[tensor.dtype or ""], shape, nv12_stride(shape, self._boards.w_stride))
+        return layout_of(tensor)
 
 
 def _spec(tensor: BoardTensor) -> TensorSpec:

@@ -48,10 +48,9 @@ NO_CODE = 255  # as `ssh` says where a command has none: its shell itself was ki
 RSA = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
 FORBIDDEN = 1  # SSH_OPEN_ADMINISTRATIVELY_PROHIBITED
 
-#: paramiko writes what goes wrong, with tracebacks, to its log; everything is raised as well.
+#: paramiko writes what goes wrong, with tracebacks, to its log; all of it is raised as well, without addresses.
 LOG = "driftgate.board.ssh"
-logging.getLogger(LOG).addHandler(logging.NullHandler())
-logging.getLogger(LOG).propagate = False
+logging.getLogger(LOG).disabled = True
 
 
 class Packets(Packetizer):
@@ -114,10 +113,10 @@ class Link:
         """Whether the host itself ended it, with words."""
         return self._wire is not None and self._wire.ended_by == ""
 
-    def lost(self, doing: str, reason: object = "") -> Lost:
+    def lost(self, doing: str, reason: object) -> Lost:
         """What to raise when it is gone, or when something on it did not work."""
         ended_by = self._wire.ended_by if self._wire is not None else ""
-        words = ended_by or str(reason) or type(reason).__name__
+        words = ended_by or str(reason) or "the connection ended"
         return Lost(f"{doing}, {self.host.name}", self.aliases.applied(words))
 
     def session(self, command: str) -> paramiko.Channel:
@@ -179,9 +178,10 @@ class Link:
             self.aliases.add(str(address[0]), self.host.name)
         failure = ""
         for family, kind, protocol, _, address in found:
+            left = self.seconds_left()
             connection = socket.socket(family, kind, protocol)
             try:
-                connection.settimeout(self.seconds_left())
+                connection.settimeout(left)
                 connection.connect(address)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except TimeoutError:
@@ -417,14 +417,14 @@ class SshChannel:
         return NO_CODE
 
     def errors(self) -> bytes:
-        """See Command."""
-        if self._channel.exit_status_ready():
-            self._drain.join(LAST_WORDS_SECONDS)
-        return self._tail.content()
+        """See Command; addresses are replaced by the names of boards, for these words reach reports."""
+        self._see_its_end()
+        words = self._tail.content().decode("utf-8", errors="surrogateescape")
+        return self._link.aliases.applied(words).encode("utf-8", errors="surrogateescape")
 
     def last_words(self) -> str:
-        """See Channel; addresses are replaced by the names of boards."""
-        self.errors()
+        """See Channel; addresses are replaced here too."""
+        self._see_its_end()
         return self._link.aliases.applied(self._tail.words())
 
     def close(self) -> None:
@@ -448,6 +448,10 @@ class SshChannel:
             if not data and not self._channel.eof_received and self._link.has_ended():
                 raise self._link.lost("reading from a command", "the connection is closed")
             return data
+
+    def _see_its_end(self) -> None:
+        if self._channel.exit_status_ready():
+            self._drain.join(LAST_WORDS_SECONDS)
 
     def _read_errors(self) -> None:
         """stdout and stderr share a window: what nobody reads of one ends the other."""
