@@ -15,8 +15,8 @@ TOOLS := .venv/tools.stamp
 
 SCHEMAS := config results samples
 
-.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains field act bench dist clean
-all: test lint types floors schema-check packaging github localisation diagnosis chains field act
+.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains board field act bench dist clean
+all: test lint types floors schema-check packaging github localisation diagnosis chains board field act
 
 demo: $(PACKAGE)
 	$(BIN)/driftgate demo --out demo-out
@@ -72,6 +72,9 @@ diagnosis-report: $(TOOLS)
 
 chains: $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/chains
+
+board: $(TOOLS)
+	$(BIN)/python -m pytest -n $(WORKERS) -p no:logging tests/board
 
 field: $(FIELD)/field.stamp
 	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/field

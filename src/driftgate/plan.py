@@ -20,6 +20,7 @@ from driftgate.numerics.comparator import OutputMap
 from driftgate.scorekeeping import Keeping, Ready
 from driftgate.scoring.tasks import OWN, TASKS, own_scorer
 from driftgate.sessions import Artifact
+from driftgate.settings.artifacts import TARGET
 from driftgate.settings.build import calibration_of, conflict_notes, made_artifacts, overlap_notes
 from driftgate.settings.load import Config
 from driftgate.settings.scores import ScoreSettings
@@ -28,6 +29,7 @@ from driftgate.storage.labels import labels_digest, read_labels
 from driftgate.storage.manifest import Listing, read_listing
 from driftgate.storage.sampledata import SampleData, changes, listed
 from driftgate.storage.tensorfiles import TensorSource
+from driftgate.vendor.derived import march_fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,14 @@ def _with_boards(config: Config, artifact: Artifact, target: str) -> Artifact:
     """An artifact that runs on a board, with what is known of that pool. Raises ConfigError."""
     if artifact.backend not in ON_BOARDS:
         return artifact
-    name = artifact.options.get("board") or config.settings.defaults.board
-    settings = config.settings.boards.get(str(name))
+    name = str(artifact.options.get("board") or config.settings.defaults.board or "").replace(TARGET, target)
+    settings = config.settings.boards.get(name)
     if settings is None:
-        raise ConfigError(message("board-unknown", stage=artifact.stage))
-    boards = settings.boards(str(name), root=config.root, w_stride=PLATFORMS[target].w_stride)
+        known = tuple(config.settings.boards) or ("-",)
+        raise ConfigError(message("board-unknown", stage=artifact.stage, name=name or "-", known=known))
+    if settings.march is not None and march_fits(settings.march, target) is False:
+        raise ConfigError(message("board-target", board=name, march=settings.march, target=target))
+    boards = settings.boards(name, root=config.root, w_stride=PLATFORMS[target].w_stride)
     options = {key: value for key, value in artifact.options.items() if key != "board"}
     vendor = {"vendor_python": config.settings.defaults.hbruntime.python} if artifact.backend == BOARD else {}
     return replace(artifact, options={**options, **vendor, "boards": boards})

@@ -19,7 +19,7 @@ from driftgate.domain.judgement import Policy
 from driftgate.errors import ConfigError
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
-from driftgate.settings.artifacts import OURS
+from driftgate.settings.artifacts import OURS, TARGET
 from driftgate.settings.boards import BoardSettings
 from driftgate.settings.chains import ChainSettings
 from driftgate.settings.policies import PolicySettings, resolved
@@ -28,6 +28,7 @@ from driftgate.settings.subjects import Defaults, SubjectSettings
 from driftgate.settings.yaml_lines import Lines, Place, read_yaml
 
 SHOWN = 60  # characters of a wrong value
+SECRET = "password"  # a key whose value is never shown, also where it is wrong
 
 #: A validator's type of error → (code of what was wanted, the parameter of the error that says more).
 WANTED: Mapping[str, tuple[str, str]] = {
@@ -183,7 +184,8 @@ def _wrong_values(errors: Sequence[Mapping[str, Any]], raw: object, lines: Lines
     for error in errors:
         place = _inside(_place(error), raw)
         line, where = lines.of(place), _readable(place, lines)
-        found = json.dumps(error["input"], ensure_ascii=False, default=str)[:SHOWN]
+        is_secret = bool(place) and place[-1] == SECRET
+        found = "***" if is_secret else json.dumps(error["input"], ensure_ascii=False, default=str)[:SHOWN]
         code, parameter = WANTED.get(error["type"], ("", ""))
         if code:
             said = message(code, **({"value": str(error["ctx"][parameter])} if parameter else {}))
@@ -273,8 +275,9 @@ def _names(config: Config) -> Iterator[Message]:
     if settings.defaults.chain not in chains:
         yield unknown(("defaults", "chain"), "chain", settings.defaults.chain, tuple(chains))
         return
-    if settings.defaults.board is not None and settings.defaults.board not in settings.boards:
-        yield unknown(("defaults", "board"), "board", settings.defaults.board, tuple(settings.boards) or ("-",))
+    board = settings.defaults.board
+    if board is not None and TARGET not in board and board not in settings.boards:
+        yield unknown(("defaults", "board"), "board", board, tuple(settings.boards) or ("-",))
     for name, subject in settings.subjects.items():
         if subject.chain is not None and subject.chain not in chains:
             yield unknown(("subjects", name, "chain"), "chain", subject.chain, tuple(chains))
@@ -291,7 +294,7 @@ def _names(config: Config) -> Iterator[Message]:
             if artifact.backend not in backend_names():
                 yield unknown(place, "backend", artifact.backend, backend_names())
             board = getattr(artifact, "board", None)
-            if board is not None and board not in settings.boards:
+            if board is not None and TARGET not in board and board not in settings.boards:
                 yield unknown((*place, "board"), "board", board, tuple(settings.boards) or ("-",))
     used = {subject.chain or settings.defaults.chain for subject in settings.subjects.values()}
     places = {check.slug for chain in used if chain in chains for check in chains[chain].checks}

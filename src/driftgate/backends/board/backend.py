@@ -41,7 +41,7 @@ class BoardBackend:
             raise BackendError(message("board-taps", stage=artifact.stage, taps=tuple(taps)))
         boards = artifact.options.get("boards")
         if not isinstance(boards, Boards):
-            raise ConfigError(message("board-unknown", stage=artifact.stage))
+            raise ConfigError(message("board-unknown", stage=artifact.stage, name="-", known=("-",)))
         scales = read_quantization(signature_path(artifact.path)) or {}
         return BoardSession(
             artifact.stage,

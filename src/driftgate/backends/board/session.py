@@ -206,7 +206,6 @@ class BoardSession:
                 continue
         return found
 
-
     def _chosen(self, tensor: BoardTensor) -> Layout:
         """How an input lies in memory, with the strides that the tool takes by itself where they are free (toolchain
         facts §7.1). ValueError where its shape is free, too."""
