@@ -28,7 +28,7 @@ from driftgate.settings.subjects import Defaults, SubjectSettings
 from driftgate.settings.yaml_lines import Lines, Place, read_yaml
 
 SHOWN = 60  # characters of a wrong value
-SECRET = "password"  # a key whose value is never shown, also where it is wrong
+SECRET = "password"  # noqa: S105 - a key whose value is never shown, also where it is wrong
 
 #: A validator's type of error → (code of what was wanted, the parameter of the error that says more).
 WANTED: Mapping[str, tuple[str, str]] = {
