@@ -14,8 +14,8 @@ from driftgate.backends.board.boards import Boards
 from driftgate.backends.board.cores import infer_core
 from driftgate.backends.board.transport import Host
 from driftgate.backends.foreign import WORKERS, ForeignSession, WorkerCall, open_foreign
-from driftgate.backends.hbm_runtime_backend import hbm_digest, hbm_path
 from driftgate.backends.quantfile import read_quantization, signature_path
+from driftgate.backends.vendorfiles import vendor_digest, vendor_path
 from driftgate.domain.runs import Environment
 from driftgate.domain.tensors import Signature
 from driftgate.errors import ConfigError, DriftgateError
@@ -42,11 +42,11 @@ class HbmInferBackend:
 
     def digest(self, artifact: Artifact) -> str:
         """SHA-256 over the file, and the signature.json."""
-        return hbm_digest(artifact)
+        return vendor_digest(artifact)
 
     def open(self, artifact: Artifact, taps: Sequence[str] = ()) -> BoardSession:
         """Start the worker, and through it the server. Raises LoadRefused for what the board does not load."""
-        path, options = hbm_path(artifact), artifact.options
+        path, options = vendor_path(artifact), artifact.options
         boards, host = _reached(artifact)
         frame_seconds = math.ceil(boards.sample_seconds)
         request = {

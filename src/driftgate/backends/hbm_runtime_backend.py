@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from driftgate.backends.artifactfiles import files_digest
 from driftgate.backends.board.cores import runtime_cores
 from driftgate.backends.foreign import WORKERS, ForeignSession, WorkerCall, open_foreign
-from driftgate.backends.quantfile import FILE_NAME, read_quantization, signature_path
-from driftgate.errors import ArtifactError
-from driftgate.messages.message import message
+from driftgate.backends.quantfile import read_quantization, signature_path
+from driftgate.backends.vendorfiles import vendor_digest, vendor_path
 from driftgate.sessions import Artifact
 
 SCRIPT = WORKERS / "hbm_runtime_worker.py"
@@ -30,11 +27,11 @@ class HbmRuntimeBackend:
 
     def digest(self, artifact: Artifact) -> str:
         """SHA-256 over the file, and the signature.json."""
-        return hbm_digest(artifact)
+        return vendor_digest(artifact)
 
     def open(self, artifact: Artifact, taps: Sequence[str] = ()) -> ForeignSession:
         """Start the worker and let it load the file. Raises LoadRefused for what the runtime does not load."""
-        path, options = hbm_path(artifact), artifact.options
+        path, options = vendor_path(artifact), artifact.options
         priority = options.get("priority")
         request = {
             "path": str(path.absolute()),
@@ -53,19 +50,3 @@ class HbmRuntimeBackend:
                 quantization=read_quantization(signature_path(path)) or {},
             )
         )
-
-
-def hbm_path(artifact: Artifact) -> Path:
-    """Where the .hbm is. Raises ArtifactError where it is not there."""
-    if artifact.path is None:
-        raise ArtifactError(message("artifact-no-path", stage=artifact.stage, backend=artifact.backend))
-    if not artifact.path.is_file():
-        raise ArtifactError(message("artifact-missing", path=str(artifact.path)))
-    return artifact.path
-
-
-def hbm_digest(artifact: Artifact) -> str:
-    """SHA-256 over an .hbm, and the signature.json where there is one. Raises ArtifactError."""
-    path = hbm_path(artifact)
-    signature = signature_path(path)
-    return files_digest([("", path), *([(FILE_NAME, signature)] if signature.exists() else [])])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from driftgate.backends.artifactfiles import files_digest
 from driftgate.backends.foreign import WORKERS, ForeignSession, WorkerCall, open_foreign
-from driftgate.backends.quantfile import FILE_NAME, read_quantization, signature_path
-from driftgate.errors import ArtifactError
-from driftgate.messages.message import message
+from driftgate.backends.quantfile import read_quantization, signature_path
+from driftgate.backends.vendorfiles import vendor_digest, vendor_path
 from driftgate.sessions import Artifact
 
 SCRIPT = WORKERS / "hbruntime_worker.py"
@@ -30,27 +28,19 @@ class HbRuntimeBackend:
 
     def digest(self, artifact: Artifact) -> str:
         """SHA-256 over the file, and the signature.json."""
-        if artifact.path is None:
-            raise ArtifactError(message("artifact-no-path", stage=artifact.stage, backend=artifact.backend))
-        signature = signature_path(artifact.path)
-        parts = [("", artifact.path), *([(FILE_NAME, signature)] if signature.exists() else [])]
-        return files_digest(parts)
+        return vendor_digest(artifact)
 
     def open(self, artifact: Artifact, taps: Sequence[str] = ()) -> ForeignSession:
         """Start the worker and let it load the file. Raises LoadRefused for what the runtime does not load."""
-        if artifact.path is None:
-            raise ArtifactError(message("artifact-no-path", stage=artifact.stage, backend=artifact.backend))
-        if not artifact.path.is_file():
-            raise ArtifactError(message("artifact-missing", path=str(artifact.path)))
-        options = artifact.options
+        path, options = vendor_path(artifact), artifact.options
         return open_foreign(
             WorkerCall(
                 stage=artifact.stage,
                 interpreter=tuple(options.get("python") or (sys.executable,)),
                 script=SCRIPT,
-                request={"path": str(artifact.path.absolute()), "model": options.get("model")},
+                request={"path": str(path.absolute()), "model": options.get("model")},
                 seconds=float(options.get("timeout") or DEFAULT_SECONDS),
                 taps=tuple(taps),
-                quantization=read_quantization(signature_path(artifact.path)) or {},
+                quantization=read_quantization(signature_path(path)) or {},
             )
         )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from driftgate import __version__
 from driftgate.aside import Aside
 from driftgate.boardcheck import board_checked
 from driftgate.commands.speaking import EXIT_ERROR, LogText, log, progress, stdout, stopped_while_waiting
+from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
+from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Judgement, Policy
 from driftgate.domain.plan import Leg
 from driftgate.domain.results import Results, Tool
@@ -43,6 +46,8 @@ OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, ANNOTATIONS, COMMENT, LOG_FILE)
 #: The folder of the smallest part that shows the first divergence.
 REPRO = "repro"
 NOWHERE = CommentLinks()
+#: What may be asked about a sample of a link.
+Question = Callable[[Job, Link, Facts, str], Investigation | None]
 NONE_ASIDE: Mapping[tuple[str, str], Aside] = {}
 
 
@@ -75,7 +80,7 @@ def check(
                 if effort is not None:
                     facts = investigated(jobs, facts, judgements, effort, out, asides)
                     facts = explained(jobs, facts, judgements, effort)
-                    facts = board_checked_all(jobs, facts, judgements)
+                    facts = cross_checked(jobs, facts, judgements)
                     facts = verified(jobs, facts, judgements, config)
         return deliver(
             facts,
@@ -199,21 +204,9 @@ def explained(
     return tuple(found)
 
 
-def board_checked_all(
-    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement]
-) -> tuple[Facts, ...]:
+def cross_checked(jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement]) -> tuple[Facts, ...]:
     """The facts with what tells input, board and compiler apart, where a link to a board fails first."""
-    found: list[Facts] = []
-    for job, one, judgement in zip(jobs, facts, judgements, strict=True):
-        link = first_failed(job, judgement)
-        samples = () if link is None else worst_samples(one, judgement, link, 1)
-        if link is None or not samples:
-            found.append(one)
-            continue
-        with progress(message("progress-board", link=link.name)):
-            made = board_checked(job, link, one, samples[0])
-        found.append(one if made is None else with_found(one, made))
-    return tuple(found)
+    return _of_first_failed(jobs, facts, judgements, board_checked, "progress-board")
 
 
 def verified(
@@ -224,15 +217,22 @@ def verified(
     if settings is None:
         return tuple(facts)
     verifier = Verifier(settings.command, settings.digits, settings.timeout)
+    ask = partial(second_opinion, verifier=verifier)
+    return _of_first_failed(jobs, facts, judgements, ask, "progress-verifier")
+
+
+def _of_first_failed(
+    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], ask: Question, title: str
+) -> tuple[Facts, ...]:
+    """The facts with what a question about the worst sample of each job's first failing link adds, if anything."""
     found: list[Facts] = []
     for job, one, judgement in zip(jobs, facts, judgements, strict=True):
         link = first_failed(job, judgement)
         samples = () if link is None else worst_samples(one, judgement, link, 1)
-        if link is None or not samples:
-            found.append(one)
-            continue
-        with progress(message("progress-verifier", link=link.name)):
-            made = second_opinion(job, link, one, samples[0], verifier)
+        made = None
+        if link is not None and samples:
+            with progress(message(title, link=link.name)):
+                made = ask(job, link, one, samples[0])
         found.append(one if made is None else with_found(one, made))
     return tuple(found)
 

@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple  # noqa: UP035
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # python -I and PYTHONSAFEPATH leave it out
 
-from worker_protocol import Failure, Infer, reason, serve  # type: ignore[import-not-found]
+from worker_protocol import Failure, Infer, distributions, reason, serve  # type: ignore[import-not-found]
 
 PACKAGE = "hbm_infer"
 COMPILER = "hbdk4.compiler"
@@ -75,7 +75,7 @@ def main() -> int:
             return opened(request, taps, resources, signals)
 
         try:
-            return int(serve((), open_artifact, versions()))
+            return int(serve((), open_artifact, distributions(DISTRIBUTIONS)))
         except Stopped:
             return STOPPED
         finally:
@@ -187,7 +187,7 @@ def session_class() -> Any:  # noqa: ANN401 - a class of the vendor's
         kind = package.HbmRpcSession
     except (ImportError, AttributeError) as error:
         raise Failure("tool", "hbm-infer-absent", python=sys.executable, reason=reason(error)) from error
-    version = versions().get(PACKAGE) or str(getattr(package, "__version__", ""))
+    version = distributions(DISTRIBUTIONS).get(PACKAGE) or str(getattr(package, "__version__", ""))
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers and (int(numbers[1]), int(numbers[2])) < LEAST:
         raise Failure("tool", "hbm-infer-old", python=sys.executable, version=version)
@@ -222,19 +222,6 @@ def described(path: str) -> Dict[str, str]:  # noqa: UP006
     except Exception:  # absent, or it raises whatever it likes
         return {}
     return {key: str(value) for key, value in told.items() if value}
-
-
-def versions() -> Dict[str, str]:  # noqa: UP006
-    """Of the vendor's distributions that are installed, and of those they talk through."""
-    from importlib import metadata
-
-    told = {}
-    for name in DISTRIBUTIONS:
-        try:
-            told[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return told
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple  # noqa: UP035
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # python -I and PYTHONSAFEPATH leave it out
 
-from worker_protocol import Failure, Infer, reason, serve  # type: ignore[import-not-found]
+from worker_protocol import Failure, Infer, distributions, reason, serve  # type: ignore[import-not-found]
 
 #: Where HBRuntime is imported from, by release.
 HOMES = ("horizon_tc_ui.hb_runtime", "horizon_tc_ui")
@@ -160,18 +160,5 @@ def found(module: str) -> bool:
     return True
 
 
-def versions() -> dict[str, str]:
-    """Of the vendor's distributions that are installed."""
-    from importlib import metadata
-
-    told = {}
-    for name in DISTRIBUTIONS:
-        try:
-            told[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return told
-
-
 if __name__ == "__main__":
-    sys.exit(serve((), open_artifact, versions()))
+    sys.exit(serve((), open_artifact, distributions(DISTRIBUTIONS)))

@@ -82,6 +82,19 @@ def serve(packages: Sequence[str], open_artifact: Open, known: Mapping[str, str]
     return 0
 
 
+def distributions(names: Sequence[str]) -> Dict[str, str]:  # noqa: UP006
+    """Versions of those distributions that are installed."""
+    from importlib import metadata
+
+    told = {}
+    for name in names:
+        try:
+            told[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return told
+
+
 def reason(error: BaseException) -> str:
     """Type and first line of an exception."""
     lines = str(error).strip().splitlines()
