@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from driftgate.backends.functions import Function
 from driftgate.backends.registry import backend
 from driftgate.backends.routing import BOARD, ON_BOARDS, on_board, routed
 from driftgate.domain.digest import digest
-from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec, Where
+from driftgate.domain.legs import divide
+from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec
 from driftgate.domain.platforms import PLATFORMS
 from driftgate.domain.samples import SampleSet
 from driftgate.domain.toolchain.build import CompiledFiles
@@ -298,38 +298,6 @@ def _output_map(subject: SubjectSettings) -> OutputMap:
         names={name: found.names for name, found in named.items()},
         ignored=tuple(name for name, found in subject.outputs.items() if found is None),
         permute={(name, stage): axes for name, found in named.items() for stage, axes in found.permute.items()},
-    )
-
-
-def divide(plan: Plan, legs: int) -> Plan:
-    """The plan divided into at most so many legs of whole blocks, as evenly as may be."""
-    blocks = plan.samples.blocks
-    count = max(1, min(legs, len(blocks)))
-    bounds = [round(n * len(blocks) / count) for n in range(count + 1)]
-    return replace(plan, legs=tuple(_leg(plan, blocks[a:b]) for a, b in pairwise(bounds)))
-
-
-def leg_of(plan: Plan, name: str) -> Leg | None:
-    """The leg of that id, however the plan was divided; None where the id is not of this plan."""
-    blocks = plan.samples.blocks
-    head, _, span = name.rpartition("/")
-    first, dash, last = span.partition("-")
-    if head != _leg_head(plan) or not dash or not (first.isdigit() and last.isdigit()):
-        return None
-    chosen = tuple(block for block in blocks if int(first) <= block <= int(last))
-    return _leg(plan, chosen) if chosen and chosen[-1] == int(last) else None
-
-
-def _leg_head(plan: Plan) -> str:
-    return f"{plan.subject}/{plan.target}/{Where.HOST.value}"
-
-
-def _leg(plan: Plan, blocks: Sequence[int]) -> Leg:
-    return Leg(
-        id=f"{_leg_head(plan)}/{blocks[0]}-{blocks[-1]}",
-        where=Where.HOST,
-        stages=plan.stages,
-        blocks=tuple(blocks),
     )
 
 

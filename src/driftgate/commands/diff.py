@@ -14,6 +14,7 @@ from driftgate.commands.speaking import LogText, guarded, progress, stopped_whil
 from driftgate.domain.chain import Chain, Check, CheckKind, LinkKind, Stage
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Policy
+from driftgate.domain.legs import divide
 from driftgate.domain.plan import Plan, PlannedArtifact
 from driftgate.domain.samples import Origin
 from driftgate.errors import UsageError
@@ -21,7 +22,7 @@ from driftgate.investigating import Effort, can_tap, look_into, with_found, wors
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
 from driftgate.numerics.comparator import OutputMap
-from driftgate.plan import Job, divide
+from driftgate.plan import Job
 from driftgate.sessions import Artifact
 from driftgate.settings.artifacts import backend_of
 from driftgate.storage.folder import remove_all, remove_tree

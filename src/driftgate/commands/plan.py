@@ -10,9 +10,10 @@ from rich.table import Column, Table
 
 from driftgate.commands.speaking import LogText, guarded, stdout, verbose_option
 from driftgate.domain.digest import plain
+from driftgate.domain.legs import divide
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import markup
-from driftgate.plan import divide, prepare
+from driftgate.plan import prepare
 from driftgate.settings.load import load
 
 #: Columns for what stands beside a leg's id, which must be shown in full: the next command wants it.

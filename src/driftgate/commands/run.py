@@ -8,10 +8,11 @@ import click
 
 from driftgate.commands.checking import OUTPUTS, captured, write_shard
 from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, stopped_while_waiting, verbose_option
+from driftgate.domain.legs import leg_of
 from driftgate.domain.runs import RunOutcome
 from driftgate.errors import UsageError
 from driftgate.messages.message import message
-from driftgate.plan import known_legs, leg_of, only_leg, prepare
+from driftgate.plan import known_legs, only_leg, prepare
 from driftgate.settings.load import load
 from driftgate.storage.folder import remove_all
 
