@@ -13,7 +13,7 @@ from driftgate.errors import DriftgateError
 from driftgate.messages.message import message
 from driftgate.pipeline import stage_feeds
 from driftgate.plan import Job
-from driftgate.sessions import Tensor
+from driftgate.sessions import Tensors
 from driftgate.storage.npz import write_npz
 from driftgate.storage.tensorfiles import tensors_digest
 
@@ -49,14 +49,15 @@ def record(
                         problems.append(Problem(artifact.stage, None, message("recording-budget", sample=sample)))
                         continue
                     budget -= size
-                    found.append(_written(artifact.stage, digests[artifact.stage], sample, outputs, folder))
+                    found.append(write_outputs(artifact.stage, digests[artifact.stage][:12], sample, outputs, folder))
         except DriftgateError as error:
             reason = message("recording-failed", reason=str(error).splitlines()[0])
             problems.append(Problem(artifact.stage, None, reason))
     return tuple(found), tuple(problems)
 
 
-def _written(stage: str, artifact: str, sample: str, outputs: dict[str, Tensor], folder: Path) -> Recording:
+def write_outputs(stage: str, run: str, sample: str, outputs: Tensors, folder: Path) -> Recording:
+    """Write what a stage gave for a sample to `folder/<stage>/<sample>.npz`."""
     write_npz(folder / stage / f"{sample}.npz", outputs)
     files = tuple((name, tensors_digest({name: value})) for name, value in sorted(outputs.items()))
-    return Recording(stage, artifact[:12], sample, files)
+    return Recording(stage, run, sample, files)

@@ -16,7 +16,7 @@ from driftgate.buildfacts import build_facts
 from driftgate.domain.chain import FeedKind
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.plan import Leg
-from driftgate.domain.runs import Environment, Performance, Run, RunOutcome, run_id
+from driftgate.domain.runs import Environment, Performance, Recording, Run, RunOutcome, run_id
 from driftgate.errors import ArtifactError, BackendError, ConfigError, DriftgateError, LoadRefused, SampleError
 from driftgate.messages.message import Message, message
 from driftgate.numerics.comparator import Comparator
@@ -90,15 +90,26 @@ def capture(
     clock: Callable[[], float] = time.monotonic,
     breakable: Breakable = nullcontext,
     aside: Aside | None = None,
+    recorder: Recorder | None = None,
 ) -> Capture:
-    """Run a leg and return its facts, which hold what there is even if it was interrupted; outputs are put `aside`.
+    """Run a leg and return its facts, which hold what there is even if it was interrupted; outputs are put `aside`, and
+    those that others need are kept by the `recorder`.
 
     The facts are whole samples only if nothing interrupts outside of `breakable`.
 
     A stage that breaks takes only its own links with it. Raises SampleError where the data set itself is
     wrong: a sample that changed or cannot be read, or a feed that no stage takes.
     """
-    work = _capturing(job, leg, progress=progress, clock=clock, breakable=breakable, aside=aside, opener=open_alone)
+    work = _capturing(
+        job,
+        leg,
+        recorder=recorder,
+        progress=progress,
+        clock=clock,
+        breakable=breakable,
+        aside=aside,
+        opener=open_alone,
+    )
     (captured,) = _side_by_side([work])
     return captured
 
@@ -153,10 +164,15 @@ def _side_by_side(works: Sequence[Work]) -> tuple[Capture, ...]:
     return tuple(done[number] for number in range(len(works)))
 
 
+#: Keeps what a stage gave for a sample: stage, run, sample, outputs.
+Recorder = Callable[[str, str, str, Tensors], Recording]
+
+
 def _capturing(
     job: Job,
     leg: Leg,
     *,
+    recorder: Recorder | None = None,
     progress: Progress | None,
     clock: Callable[[], float],
     breakable: Breakable,
@@ -173,6 +189,7 @@ def _capturing(
         runners: dict[str, _Runner] = {}
         comparators: dict[str, Comparator] = {}
         scorers: list[ScoreTrack] = []
+        recordings: list[Recording] = []
         try:
             for stage in sorted(leg.stages, key=chain_order.index):
                 runners[stage] = _open(
@@ -188,6 +205,9 @@ def _capturing(
             ):
                 if aside is not None:
                     aside.add(sample, outputs)
+                for stage in leg.records if recorder is not None else ():
+                    if recorder is not None and stage in outputs:
+                        recordings.append(recorder(stage, runners[stage].run, sample, outputs[stage]))
                 yield
             for runner in runners.values():
                 _measure_speed(runner, breakable)
@@ -218,6 +238,7 @@ def _capturing(
             )
         ),
         scores=records,
+        recordings=tuple(recordings),
         problems=tuple(
             [problem for comparator in comparators.values() for problem in comparator.problems]
             + [problem for track in scorers for problem in track.problems]
@@ -307,6 +328,8 @@ def _score_tracks(job: Job, runners: Mapping[str, _Runner], stack: ExitStack) ->
 def _comparators(job: Job, runners: Mapping[str, _Runner]) -> dict[str, Comparator]:
     found: dict[str, Comparator] = {}
     for link in job.plan.links:
+        if link.reference not in runners or link.candidate not in runners:
+            continue  # of another leg, where it is recorded
         a, b = runners[link.reference].session, runners[link.candidate].session
         if a is not None and b is not None:
             found[link.name] = Comparator(

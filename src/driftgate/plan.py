@@ -27,6 +27,7 @@ from driftgate.settings.scores import ScoreSettings
 from driftgate.settings.subjects import SubjectSettings
 from driftgate.storage.labels import labels_digest, read_labels
 from driftgate.storage.manifest import Listing, read_listing
+from driftgate.storage.pack import PackedData
 from driftgate.storage.sampledata import SampleData, changes, listed
 from driftgate.storage.tensorfiles import TensorSource
 from driftgate.vendor.derived import march_fits
@@ -38,7 +39,7 @@ class Job:
 
     plan: Plan
     artifacts: tuple[Artifact, ...]
-    data: SampleData
+    data: SampleData | PackedData
     keeping: Keeping | None
     inputs: Mapping[str, tuple[str, ...]]
     outputs: OutputMap

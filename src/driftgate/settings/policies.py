@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
@@ -58,8 +58,9 @@ def _split_by_place(schema: dict[str, Any]) -> None:
     limits = schema["properties"]["limits"]["additionalProperties"]
     at_board = copy.deepcopy(limits)
     at_board["properties"] = {name: {"type": "number"} for name in ABSOLUTE}
-    names = limits["propertyNames"]["enum"]
-    limits["propertyNames"]["enum"] = [name for name in names if name not in PERFORMANCE]
+    names = get_args(LimitName)
+    at_board["propertyNames"] = {"enum": [*names]}
+    limits["propertyNames"] = {"enum": [name for name in names if name not in PERFORMANCE]}
     schema["properties"][BOARD] = {**at_board, "description": "limits of the board's score, speed and memory"}
 
 
