@@ -34,6 +34,10 @@ FIRST_BLOCK = 0
 STAGE_ERRORS = (ArtifactError, BackendError, ConfigError, SampleError)
 
 
+#: Keeps what a stage gave for a sample: stage, run, sample, outputs.
+Recorder = Callable[[str, str, str, Tensors], Recording]
+
+
 class Progress(Protocol):
     """Told after each sample how many are done, of how many."""
 
@@ -117,6 +121,7 @@ def capture(
 def capture_together(
     legs: Sequence[tuple[Job, Leg, Aside | None]],
     *,
+    recorder: Recorder | None = None,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.monotonic,
     breakable: Breakable = nullcontext,
@@ -128,6 +133,7 @@ def capture_together(
             _capturing(
                 job,
                 leg,
+                recorder=recorder,
                 progress=progress if number == 0 else None,
                 clock=clock,
                 breakable=breakable,
@@ -162,10 +168,6 @@ def _side_by_side(works: Sequence[Work]) -> tuple[Capture, ...]:
         for work in works:
             work.close()
     return tuple(done[number] for number in range(len(works)))
-
-
-#: Keeps what a stage gave for a sample: stage, run, sample, outputs.
-Recorder = Callable[[str, str, str, Tensors], Recording]
 
 
 def _capturing(

@@ -9,7 +9,7 @@ from driftgate.backends.functions import Function
 from driftgate.backends.registry import backend
 from driftgate.backends.routing import BOARD, ON_BOARDS, on_board, routed
 from driftgate.domain.digest import digest
-from driftgate.domain.legs import divide
+from driftgate.domain.legs import divide, omitting
 from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec
 from driftgate.domain.platforms import PLATFORMS
 from driftgate.domain.samples import SampleSet
@@ -300,6 +300,17 @@ def _output_map(subject: SubjectSettings) -> OutputMap:
         ignored=tuple(name for name, found in subject.outputs.items() if found is None),
         permute={(name, stage): axes for name, found in named.items() for stage, axes in found.permute.items()},
     )
+
+
+def planned_job(jobs: Sequence[Job], plan: Plan) -> Job | None:
+    """The job that makes this plan, which may have left something out and been divided; None where none does."""
+    for job in jobs:
+        made = omitting(job.plan, plan.omitted) if plan.omitted else job.plan
+        if made.digest == plan.digest:
+            left_out = {one.stage for one in plan.omitted}
+            artifacts = tuple(artifact for artifact in job.artifacts if artifact.stage not in left_out)
+            return replace(job, plan=plan, artifacts=artifacts)
+    return None
 
 
 def only_leg(job: Job, leg: Leg) -> Job:

@@ -26,7 +26,7 @@ from driftgate.judgement.judge import judge
 from driftgate.keeping import FOLDER as RECORDINGS
 from driftgate.keeping import chosen, record
 from driftgate.messages.message import message
-from driftgate.pipeline import Breakable, capture_together
+from driftgate.pipeline import Breakable, Recorder, capture_together
 from driftgate.plan import Job, prepare
 from driftgate.reporting.annotations import annotate, encoded
 from driftgate.reporting.comment import CommentLinks, comment
@@ -95,11 +95,16 @@ def check(
 
 
 def captured(
-    jobs: Sequence[Job], breakable: Breakable, asides: Mapping[tuple[str, str], Aside] = NONE_ASIDE
+    jobs: Sequence[Job],
+    breakable: Breakable,
+    asides: Mapping[tuple[str, str], Aside] = NONE_ASIDE,
+    *,
+    recorder: Recorder | None = None,
 ) -> tuple[tuple[Facts, ...], bool]:
     """The facts of every leg of every job; True, and facts without runs, where it was stopped before their end.
 
-    `asides` takes outputs for an investigation, by the plan's key. Targets of one subject are run side by side.
+    The `recorder` keeps what legs elsewhere need; `asides` takes outputs for an investigation, by the plan's key.
+    Targets of one subject are run side by side.
     """
     found: dict[tuple[str, str], list[Facts]] = {}
     interrupted = False
@@ -109,7 +114,7 @@ def captured(
                 captures = [Facts(job.plan) for job in together]
             else:
                 work = [(job, leg, asides.get(job.plan.key)) for job, leg in zip(together, legs, strict=True)]
-                captures, interrupted = _captured_together(work, breakable)
+                captures, interrupted = _captured_together(work, breakable, recorder)
             for job, facts in zip(together, captures, strict=True):
                 found.setdefault(job.plan.key, []).append(facts)
     return tuple(facts for job in jobs for facts in found[job.plan.key]), interrupted
@@ -123,12 +128,14 @@ def _by_subject(jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
     return tuple(map(tuple, subjects.values()))
 
 
-def _captured_together(work: Sequence[tuple[Job, Leg, Aside | None]], breakable: Breakable) -> tuple[list[Facts], bool]:
+def _captured_together(
+    work: Sequence[tuple[Job, Leg, Aside | None]], breakable: Breakable, recorder: Recorder | None
+) -> tuple[list[Facts], bool]:
     """The facts of one leg of each target, and whether one was interrupted."""
     for job, leg, _ in work:
         log(message("leg-started", leg=leg.id, stages=leg.stages, plan=job.plan.digest[:12]))
     with progress(message("progress-leg", leg=", ".join(leg.id for _, leg, _ in work))) as advance:
-        got = capture_together(work, progress=advance, breakable=breakable)
+        got = capture_together(work, recorder=recorder, progress=advance, breakable=breakable)
     for capture in got:
         _log_runs(capture.facts)
     return [capture.facts for capture in got], any(capture.interrupted for capture in got)

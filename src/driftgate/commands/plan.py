@@ -1,23 +1,38 @@
-"""`driftgate plan`: what would be measured, and how it can be divided into legs."""
+"""`driftgate plan`: what would be measured, how it is divided into legs, and what a leg on a board needs."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.table import Column, Table
 
-from driftgate.commands.speaking import LogText, guarded, stdout, verbose_option
+from driftgate.commands.provenance import provenance
+from driftgate.commands.speaking import LogText, guarded, log, stdout, verbose_option
 from driftgate.domain.digest import plain
-from driftgate.domain.legs import divide
+from driftgate.domain.legs import distribute, divide, omitting
+from driftgate.domain.plan import Leg, Omission, Plan, Where
+from driftgate.errors import UsageError
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import markup
-from driftgate.plan import prepare
-from driftgate.settings.load import load
+from driftgate.gathering import slug_of
+from driftgate.messages.message import message
+from driftgate.packing import board_stages, pack, pool_of
+from driftgate.plan import Job, prepare
+from driftgate.settings.load import Config, load
+from driftgate.storage.atomic import write_bytes
+from driftgate.storage.folder import remove_tree
+from driftgate.storage.planfile import PLAN, Manifest, write_manifest
 
 #: Columns for what stands beside a leg's id, which must be shown in full: the next command wants it.
 BESIDE_LEG = 60
+MATRIX, PACKS = "matrix.json", "packs"
+#: What a matrix of GitHub's takes, all its legs together.
+MOST_LEGS = 256
 
 
 @click.command("plan")
@@ -28,24 +43,87 @@ BESIDE_LEG = 60
 @click.option("--profile", help="The subset of samples to use.")
 @click.option("--legs", type=click.IntRange(min=1), default=1, help="Divide each subject into so many legs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plans as JSON.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the manifest, a CI's matrix and packs for boards.")
+@click.option("--host-legs", type=click.IntRange(min=1), default=1, help="With --out: legs on hosts, for each plan.")
+@click.option("--board-legs", type=click.IntRange(min=1), default=1, help="With --out: legs on boards, for each plan.")
+@click.option("--no-boards", metavar="REASON", help="With --out: leave out what runs on boards, and say why.")
 @verbose_option
 @guarded
 def command(
-    config: Path, subjects: tuple[str, ...], profile: str | None, legs: int, as_json: bool, verbose: bool
+    config: Path,
+    subjects: tuple[str, ...],
+    profile: str | None,
+    legs: int,
+    as_json: bool,
+    out: Path | None,
+    host_legs: int,
+    board_legs: int,
+    no_boards: str | None,
+    verbose: bool,
 ) -> int:
-    """Show what must be measured, from the configuration and the sample manifests."""
+    """Show what must be measured, from the configuration and the sample manifests.
+
+    With --out it is written down for legs on many machines: plan.json is what must report, matrix.json what a CI
+    starts, and each folder of packs/ all that a leg on a board needs.
+    """
     LogText(verbose=verbose)
-    jobs = prepare(load(config), subjects=subjects, profile=profile)
-    plans = [divide(job.plan, legs) for job in jobs]
-    console = stdout()
+    loaded = load(config)
+    jobs = prepare(loaded, subjects=subjects, profile=profile)
+    if out is None:
+        plans = [divide(job.plan, legs) for job in jobs]
+    else:
+        jobs = tuple(_distributed(job, host_legs, board_legs, no_boards) for job in jobs)
+        plans = [job.plan for job in jobs]
+        _write(out, loaded, jobs, profile)
     if as_json:
         document = {
             "schema": "driftgate.plan",
             "version": 1,
             "subjects": [{"digest": plan.digest, **_object(plain(plan))} for plan in plans],
         }
-        console.print(disarmed_json(json.dumps(document, ensure_ascii=False, indent=1)), markup=False)
-        return 0
+        stdout().print(disarmed_json(json.dumps(document, ensure_ascii=False, indent=1)), markup=False)
+    else:
+        _show(plans)
+    return 0
+
+
+def _distributed(job: Job, host_legs: int, board_legs: int, no_boards: str | None) -> Job:
+    """The job with its legs; without what runs on boards where that is asked for."""
+    boards = board_stages(job)
+    reason = message("omitted-on-request", reason=no_boards or "")
+    plan = job.plan if no_boards is None else omitting(job.plan, [Omission(stage, reason) for stage in boards])
+    return replace(job, plan=distribute(plan, boards, host_legs=host_legs, board_legs=board_legs))
+
+
+def _write(out: Path, config: Config, jobs: Sequence[Job], profile: str | None) -> None:
+    legs = [(job, leg) for job in jobs for leg in job.plan.legs]
+    if len(legs) > MOST_LEGS:
+        raise UsageError(message("plan-too-many-legs", found=len(legs), most=MOST_LEGS))
+    remove_tree(out / PACKS)
+    origin = provenance(os.environ)
+    matrix: dict[str, list[dict[str, object]]] = {"host": [], "board": []}
+    for job, leg in legs:
+        matrix[leg.where.value].append(_entry(config, job, leg))
+        if leg.where is Where.BOARD:
+            pack(job, leg, config, out / PACKS / slug_of(leg.id), origin)
+            log(message("plan-packed", leg=leg.id, count=len(job.plan.samples.of_blocks(leg.blocks))))
+    write_manifest(out / PLAN, Manifest(tuple(job.plan for job in jobs), origin, profile))
+    write_bytes(out / MATRIX, json.dumps(matrix, ensure_ascii=False, indent=1).encode())
+
+
+def _entry(config: Config, job: Job, leg: Leg) -> dict[str, object]:
+    """A leg for the CI: its id, its name for files, for people, and where it may run."""
+    entry: dict[str, object] = {"leg": leg.id, "slug": slug_of(leg.id), "name": leg.id}
+    if leg.where is Where.BOARD:
+        pool = next((name for stage in leg.stages if (name := pool_of(job.artifact(stage)))), None)
+        section = None if pool is None else config.settings.boards[pool]
+        entry["board"] = pool or ""
+        entry["labels"] = ["self-hosted"] if section is None else list(section.labels)
+    return entry
+
+
+def _show(plans: Sequence[Plan]) -> None:
+    console = stdout()
     table = Table(Column("leg", no_wrap=True), "samples", "plan", "stages", box=None)
     longest = max(len(leg.id) for plan in plans for leg in plan.legs)
     for plan in plans:
@@ -55,7 +133,6 @@ def command(
             table.add_row(*(markup(cell) for cell in cells))
     console.width = max(console.width, longest + BESIDE_LEG)
     console.print(table)
-    return 0
 
 
 def _object(value: object) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from driftgate.domain.plan import Leg, Plan, Where
+from driftgate.domain.plan import Leg, Omission, Plan, Where
 
 
 def divide(plan: Plan, legs: int) -> Plan:
@@ -31,6 +31,13 @@ def distribute(plan: Plan, on_boards: Collection[str], *, host_legs: int, board_
             records = tuple(stage for stage in stages if stage in met)
             made += [_leg(plan, where, stages, share, records) for share in _shares(plan, count)]
     return replace(plan, legs=tuple(made))
+
+
+def omitting(plan: Plan, omissions: Sequence[Omission]) -> Plan:
+    """The plan without some of its stages, which are left out for reasons that are told."""
+    left_out = {one.stage for one in omissions}
+    kept = tuple(artifact for artifact in plan.artifacts if artifact.stage not in left_out)
+    return replace(plan, artifacts=kept, omitted=tuple(omissions))
 
 
 def leg_of(plan: Plan, name: str) -> Leg | None:

@@ -3,7 +3,8 @@
 Reads are repeated until they succeed or the patience is over. A write is tried once: if it was refused for now,
 or if nobody knows whether it was done, the client waits and then raises Postponed or ReplyLost, for what was known
 before is old by then and the caller must look again. The token goes to the host of the API and to no other.
-Proxies and certificate authorities come from the environment, as `requests` reads it.
+Proxies and certificate authorities come from the environment, as `requests` reads it. A client that polls remembers
+what it read, and asks only whether that is another by now: such an answer costs nothing of the rate limit.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from driftgate.errors import GitHubError, Gone, NotAllowed, Postponed, ReplyLost
 from driftgate.escaping.characters import one_line, shortened
 from driftgate.github.limits import wait_seconds
 from driftgate.github.patience import Patience, Timing
-from driftgate.github.payload import items_at, text_at
+from driftgate.github.payload import at, items_at, text_at
 from driftgate.messages.message import message
 
 API_VERSION = "2022-11-28"
@@ -41,6 +42,7 @@ _HEADERS = {
     "X-GitHub-Api-Version": API_VERSION,
 }
 _READ = "GET"
+_UNCHANGED = 304
 _TOKEN = re.compile(r"[!-~]+")
 _MOVED = (301, 302, 303, 307, 308)
 _MOVED_WITH_METHOD = (307, 308)
@@ -105,7 +107,9 @@ class Client:
     Every method raises GitHubError, or one of its kinds, with what GitHub said.
     """
 
-    def __init__(self, api_url: str, token: str, *, timing: Timing, patience: Patience = PATIENCE) -> None:
+    def __init__(
+        self, api_url: str, token: str, *, timing: Timing, patience: Patience = PATIENCE, polls: bool = False
+    ) -> None:
         if not _TOKEN.fullmatch(token):
             raise GitHubError(message("github-token-garbled"))
         self._base = api_url.rstrip("/")
@@ -116,6 +120,8 @@ class Client:
         self._session = requests.Session()
         self._session.headers.update(_HEADERS)
         self._deadline = timing.monotonic() + patience.total_seconds
+        self._polls = polls
+        self._read_before: dict[str, _Answer] = {}
         self._written: float | None = None
         self._unsettled = 0
         self._request_count = 0
@@ -137,8 +143,8 @@ class Client:
         """The JSON at a path below the API's base."""
         return _json(self._read(self._url(path, query)), path)
 
-    def pages(self, path: str, **query: str | int) -> tuple[object, ...]:
-        """The items of a list, over all its pages."""
+    def pages(self, path: str, *, under: str = "", **query: str | int) -> tuple[object, ...]:
+        """The items of a list, over all its pages; `under` is the key it stands under, where it is not the answer."""
         found: list[object] = []
         url: str | None = self._url(path, {**query, "per_page": PER_PAGE})
         seen: set[str] = set()
@@ -148,6 +154,7 @@ class Client:
             seen.add(url)
             answer = self._read(url)
             page = _json(answer, path)
+            page = at(page, under) if under else page
             if not isinstance(page, list):
                 raise GitHubError(message("github-no-list", path=path))
             found += page
@@ -186,16 +193,22 @@ class Client:
     def _read(self, url: str, *, other_hosts: bool = False, limit_bytes: int | None = None) -> _Answer:
         """Tried until it succeeds, is refused for good, or patience is over."""
         attempt = 0
+        before = self._read_before.get(url)
         while True:
             attempt += 1
             try:
-                answer = self._follow(_READ, url, None, other_hosts=other_hosts, limit_bytes=limit_bytes)
+                answer = self._follow(_READ, url, None, other_hosts=other_hosts, limit_bytes=limit_bytes, before=before)
             except _Lost as lost:
                 wait, reason = self._backoff(attempt), str(lost)
             else:
+                if before is not None and answer.status == _UNCHANGED:
+                    return before
                 asked = self._asked(answer, attempt)
                 if asked is None and answer.status < 500:
-                    return _accepted(answer, _READ, url)
+                    answer = _accepted(answer, _READ, url)
+                    if self._polls and "ETag" in answer.headers:
+                        self._read_before[url] = answer
+                    return answer
                 wait = self._backoff(attempt) if asked is None else asked
                 reason = f"{answer.status} {answer.said}".strip()
             self._wait(wait, attempt, reason)
@@ -258,13 +271,22 @@ class Client:
         self._timing.sleep(seconds)
 
     def _follow(
-        self, method: str, url: str, content: bytes | None, *, other_hosts: bool, limit_bytes: int | None
+        self,
+        method: str,
+        url: str,
+        content: bytes | None,
+        *,
+        other_hosts: bool,
+        limit_bytes: int | None,
+        before: _Answer | None = None,
     ) -> _Answer:
         """One request along its redirects; those of a write must keep its method."""
         limit = self._patience.answer_bytes if limit_bytes is None else limit_bytes
         with_token = True
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        headers |= {} if before is None else {"If-None-Match": before.headers["ETag"]}
         for _ in range(REDIRECTS + 1):
-            answer = self._send(method, url, content, with_token=with_token, limit_bytes=limit)
+            answer = self._send(method, url, content, headers, with_token=with_token, limit_bytes=limit)
             followed = _MOVED if method == _READ else _MOVED_WITH_METHOD
             if answer.status not in followed or "Location" not in answer.headers:
                 return answer
@@ -276,7 +298,16 @@ class Client:
             url = target
         raise GitHubError(message("github-redirects", host=self._origin[1], limit=REDIRECTS))
 
-    def _send(self, method: str, url: str, content: bytes | None, *, with_token: bool, limit_bytes: int) -> _Answer:
+    def _send(
+        self,
+        method: str,
+        url: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        *,
+        with_token: bool,
+        limit_bytes: int,
+    ) -> _Answer:
         left = max(1.0, self._deadline - self._timing.monotonic())
         self._request_count += 1
         try:
@@ -284,7 +315,7 @@ class Client:
                 method,
                 url,
                 data=content,
-                headers={} if content is None else {"Content-Type": "application/json"},
+                headers=dict(headers),
                 auth=self._bearer if with_token else _Nobody(),
                 timeout=(min(self._patience.connect_seconds, left), min(self._patience.read_seconds, left)),
                 allow_redirects=False,

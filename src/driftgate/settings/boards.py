@@ -41,6 +41,9 @@ class PerfSettings(Section):
 class BoardSettings(Section):
     """A pool of boards of one kind: the first that is free is used, by one run at a time."""
 
+    labels: tuple[str, ...] = Field(
+        default=("self-hosted",), min_length=1, description="of the runners that reach these boards"
+    )
     transport: Literal["ssh", "local"] = Field(default="ssh", description="local: this machine is the board")
     hosts: tuple[str, ...] = Field(
         default=(), description="[user@]address[:port]; ${NAME} is taken from the environment"

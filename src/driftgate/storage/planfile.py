@@ -32,6 +32,7 @@ class Manifest:
 
     plans: tuple[Plan, ...]
     provenance: Provenance = Provenance()
+    profile: str | None = None
 
     def plan_of(self, leg: str) -> tuple[Plan, Leg] | None:
         """The plan that has a leg of this id, and the leg."""
@@ -60,6 +61,7 @@ class _StoredManifest(BaseModel):
     schema_: Literal["driftgate.plan"] = "driftgate.plan"
     version: Literal[2] = 2
     provenance: Provenance
+    profile: str | None = None
     plans: tuple[_StoredPlan, ...]
 
 
@@ -70,6 +72,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     """Write it. Raises StorageError."""
     stored = _StoredManifest(
         provenance=manifest.provenance,
+        profile=manifest.profile,
         plans=tuple(_StoredPlan(digest=plan.digest, plan=plan) for plan in manifest.plans),
     )
     write_bytes(path, stored.model_dump_json(indent=1).encode())
@@ -86,7 +89,7 @@ def read_manifest(path: Path) -> Manifest:
     for one in stored.plans:
         if one.plan.digest != one.digest:
             raise StorageError(message("plan-tampered", path=str(path), subject=one.plan.subject))
-    return Manifest(tuple(one.plan for one in stored.plans), stored.provenance)
+    return Manifest(tuple(one.plan for one in stored.plans), stored.provenance, stored.profile)
 
 
 def write_shard_note(folder: Path, shard: Shard) -> None:

@@ -116,12 +116,16 @@ PUSH = Trigger()
 class Rig:
     """An act program, the copy of our tree that it takes for the action, and the folder of its runner.
 
-    The runner keeps its tools there from run to run, as a self-hosted one does; act deletes the workspaces.
+    The runner keeps its tools there from run to run, as a self-hosted one does; act deletes the workspaces. Only jobs
+    with one of these labels run; `secrets` are the repository's, `variables` every job's.
     """
 
     act: Path
     tree: Path
     runner: Path
+    labels: tuple[str, ...] = LABELS
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, folder: Path, workflow: Path, jobs: Mapping[str, str], trigger: Trigger = PUSH) -> ActRun:
         """Run this one workflow in a new repository, with what `folder`/consumer holds; uploads land in
@@ -150,16 +154,20 @@ class Rig:
             "ARTIFACTS": str(artifacts),
             "GITHUB_API_URL": trigger.api_url,
             "GITHUB_RUN_NUMBER": str(trigger.number),
+            **self.variables,
         }
+        secrets = folder / "secrets"  # not by the environment, which a job on this machine would inherit
+        secrets.write_text("".join(f"{name}={json.dumps(value)}\n" for name, value in self.secrets.items()), "utf-8")
         places = {ACTION: self.tree, **pinned_actions()}
         done = subprocess.run(
             [
                 *(str(self.act), trigger.event, "--json", "--no-cache-server", "--eventpath", str(event)),
-                *(part for label in LABELS for part in ("--platform", f"{label}=-self-hosted")),
+                *(part for label in self.labels for part in ("--platform", f"{label}=-self-hosted")),
                 *(part for name in places for part in ("--local-repository", f"{name}={places[name]}")),
                 *("--action-cache-path", str(self.runner)),
                 *(part for name in sorted(passed) for part in ("--env", f"{name}={passed[name]}")),
                 *(("--secret", "GITHUB_TOKEN") if trigger.token else ()),
+                *("--secret-file", str(secrets)),
             ],
             cwd=consumer,
             env={**os.environ, "HOME": str(folder), "GITHUB_TOKEN": trigger.token},

@@ -34,6 +34,8 @@ PATHS = (
     f"{_REPO}/commits/{{commit_sha}}/pulls",
     f"{_REPO}/actions/runs/{{run_id}}/artifacts",
     f"{_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}",
+    f"{_REPO}/actions/runs/{{run_id}}/jobs",
+    f"{_REPO}/actions/runs/{{run_id}}/cancel",
 )
 #: Refusals that any request may meet and that single operations do not list.
 REFUSAL = {

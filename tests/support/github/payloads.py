@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -202,6 +202,37 @@ def artifact(number: int, name: str, size_bytes: int) -> Json:
         "created_at": moment(0),
         "updated_at": moment(0),
         "expires_at": moment(86400 * 90),
+    }
+
+
+def job(number: int, run: int, name: str, status: str, labels: Sequence[str] = ("ubuntu-24.04",)) -> Json:
+    """A job of a run."""
+    api, site = f"{API}/repos/{REPOSITORY}/actions", f"{SITE}/{REPOSITORY}/actions/runs/{run}/job/{number}"
+    has_runner = status in ("in_progress", "completed")
+    return {
+        "id": number,
+        "run_id": run,
+        "run_url": f"{api}/runs/{run}",
+        "run_attempt": 1,
+        "node_id": f"CR_{number}",
+        "head_sha": "1" * 40,
+        "url": f"{api}/jobs/{number}",
+        "html_url": site,
+        "status": status,
+        "conclusion": "success" if status == "completed" else None,
+        "created_at": moment(0),
+        "started_at": moment(0),
+        "completed_at": moment(60) if status == "completed" else None,
+        "name": name,
+        "steps": [],
+        "check_run_url": f"{API}/repos/{REPOSITORY}/check-runs/{number}",
+        "labels": list(labels),
+        "runner_id": 1 if has_runner else None,
+        "runner_name": "runner" if has_runner else None,
+        "runner_group_id": 1 if has_runner else None,
+        "runner_group_name": "Default" if has_runner else None,
+        "workflow_name": "CI",
+        "head_branch": "main",
     }
 
 

@@ -80,7 +80,7 @@ class Edit:
 
 
 class World:
-    """One repository, acme/models, its pull requests and comments; tokens and what they may do."""
+    """One repository, acme/models, its pull requests and comments, the jobs of its runs; tokens and what they may do."""
 
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.clock = clock or FakeClock()
@@ -91,6 +91,8 @@ class World:
         self.download_url = "http://127.0.0.1:9/nowhere"
         self.are_comments_off = False
         self.edits: list[Edit] = []
+        self.jobs: Callable[[int], list[payloads.Json]] = lambda run: []
+        self.cancelled: list[int] = []
         self._served = 0
         self._last_id = 1000
 
@@ -224,6 +226,15 @@ class World:
         reply = self._paged(request, address, found)
         return replace(reply, value={"total_count": len(found), "artifacts": reply.value})
 
+    def _list_jobs(self, request: Request, actor: Actor, address: str, run: str) -> Reply:
+        found = self.jobs(int(run))
+        reply = self._paged(request, address, found)
+        return replace(reply, value={"total_count": len(found), "jobs": reply.value})
+
+    def _cancel_run(self, request: Request, actor: Actor, address: str, run: str) -> Reply:
+        self.cancelled.append(int(run))
+        return Reply(202, {})
+
     def _download(self, request: Request, actor: Actor, address: str, number: str) -> Reply:
         if int(number) not in self.artifacts:
             return self._refuse(410, "Artifact has expired")
@@ -243,4 +254,6 @@ _ROUTES: tuple[tuple[str, str, Callable[..., Reply]], ...] = (
     ("GET", rf"{_REPOSITORY}/commits/([0-9a-f]+)/pulls", World._pulls_of_commit),
     ("GET", rf"{_REPOSITORY}/actions/runs/(\d+)/artifacts", World._list_artifacts),
     ("GET", rf"{_REPOSITORY}/actions/artifacts/(\d+)/zip", World._download),
+    ("GET", rf"{_REPOSITORY}/actions/runs/(\d+)/jobs", World._list_jobs),
+    ("POST", rf"{_REPOSITORY}/actions/runs/(\d+)/cancel", World._cancel_run),
 )
