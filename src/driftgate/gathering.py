@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class Gathered:
     """The facts of every plan, whole or not, and the folders of recordings that may be used with them."""
 
     facts: tuple[Facts, ...]
-    recordings: tuple[Path, ...]
+    recordings: Mapping[tuple[str, str], tuple[Path, ...]]  # by the plan's key
     problems: tuple[Message, ...]  # of shards that belong to nothing
 
 
@@ -30,7 +30,7 @@ def gather(manifest: Manifest, folders: Iterable[Path]) -> Gathered:
     """Read the shards of a plan's legs. What a leg did not bring home stands in its facts as an error that names it."""
     brought: dict[str, list[Facts]] = {}
     wrong: dict[str, Message] = {}
-    recordings: list[Path] = []
+    recordings: dict[tuple[str, str], list[Path]] = {}
     strays: list[Message] = []
     for folder in folders:
         try:
@@ -52,9 +52,9 @@ def gather(manifest: Manifest, folders: Iterable[Path]) -> Gathered:
             _note(wrong, strays, manifest, slug_leg(manifest, folder.name), told)
             continue
         brought.setdefault(leg, []).append(facts[0])
-        recordings.append(folder / RECORDINGS)
+        recordings.setdefault(facts[0].plan.key, []).append(folder / RECORDINGS)
     whole = tuple(_of_plan(plan, brought, wrong) for plan in manifest.plans)
-    return Gathered(whole, tuple(recordings), tuple(strays))
+    return Gathered(whole, {key: tuple(found) for key, found in recordings.items()}, tuple(strays))
 
 
 def slug_of(leg: str) -> str:

@@ -104,7 +104,7 @@ def _of_plan(
     found: list[Facts] = []
     for facts in gathered.facts:
         job = planned_job(jobs, facts.plan)
-        one = joined(facts, gathered.recordings, job)
+        one = joined(facts, gathered.recordings.get(facts.plan.key, ()), job)
         if job is not None and config is not None:
             judgements = judged([one], {facts.plan.subject: config.policy(policy, facts.plan.subject)})
             (one,) = investigated([job], [one], judgements, ground.effort, ground.out)

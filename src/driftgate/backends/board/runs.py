@@ -19,24 +19,21 @@ from driftgate.backends.board.cache import model_on_board, send
 from driftgate.backends.board.frames import Frame, Garbled, Reader
 from driftgate.backends.board.lock import asked, token
 from driftgate.backends.board.pool import Pool, Taken
+from driftgate.backends.board.shelf import Outputs, Shelf
 from driftgate.backends.board.tool import Input, arguments, failed, infer_command, measured
 from driftgate.backends.board.transport import Channel, Full, Host, Lost, Transport
 from driftgate.domain.toolchain.board import BoardPerf
 from driftgate.errors import BackendError, DriftgateError
 from driftgate.messages.message import message
-from driftgate.sessions import Tensor
 
 #: Samples whose inputs are on their way or on the board, and files that are sent at once.
 WINDOW, SENDERS = 6, 3
-#: Outputs that nobody has asked for yet may hold so much; then the board waits.
-HELD_BYTES = 256 << 20
 #: Connections that brought no sample home, after which a board is given up whatever the time.
 MOST_TRIES = 8
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 LOOK_SECONDS = 0.2
 
 Made = TypeVar("Made")
-Outputs = dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ class Runs:
         self._pool = Pool(boards)
         self._state = threading.Condition()
         self._wanted: deque[Sample] = deque()
-        self._done: dict[str, Outputs] = {}
+        self._done = Shelf()
         self._failure: DriftgateError | None = None
         self._is_closing = False
         self._measures = False
@@ -100,7 +97,7 @@ class Runs:
     def want(self, samples: Sequence[Sample], *, then_measure: bool = False) -> None:
         """Run these as fast as the board can, but for those that are wanted already; then measure speed."""
         with self._state:
-            known = {*self._done, *(one.name for one in self._wanted)}
+            known = {*self._done.samples, *(one.name for one in self._wanted)}
             self._wanted.extend(one for one in samples if one.name not in known)
             self._measures = self._measures or then_measure
         self._start()
@@ -113,7 +110,7 @@ class Runs:
                     raise self._failure
                 self._start()  # it may have come to its end while the sample was announced
                 self._state.wait(LOOK_SECONDS)
-            made = self._done.pop(sample)
+            made = self._done.take(sample)
             self._state.notify_all()
             return made
 
@@ -134,6 +131,11 @@ class Runs:
             self._state.notify_all()
         if self._thread is not None:
             self._thread.join(self._boards.lease_seconds)
+        self._let_go()
+        self._done.clear()
+
+    def rest(self) -> None:
+        """Give the board back until something is wanted of it."""
         self._let_go()
 
     # the thread
@@ -249,8 +251,6 @@ class Runs:
         given: set[str] = set()
         while True:
             with self._state:
-                while not self._is_closing and sum(map(_bytes, self._done.values())) > HELD_BYTES:
-                    self._state.wait(LOOK_SECONDS)
                 one = next((one for one in self._wanted if one.name not in given), None)
                 if self._is_closing or one is None:
                     return
@@ -302,7 +302,7 @@ class Runs:
         with self._state:
             self._tries = 0
             self._wanted.remove(one)
-            self._done[one.name] = made
+            self._done.put(one.name, made)
             self._state.notify_all()
 
     # letting go
@@ -338,7 +338,3 @@ class Runs:
             if connection.channel is not None:
                 connection.channel.close()
             connection.transport.__exit__(None, None, None)
-
-
-def _bytes(outputs: Outputs) -> int:
-    return sum(value.nbytes for value in outputs.values())

@@ -69,6 +69,7 @@ class BoardSession:
         except BaseException:
             self._runs.close()
             raise
+        self._runs.rest()  # others may want the board before this does, another target in this process among them
 
     def _open(
         self,
