@@ -58,6 +58,9 @@ FLOORS = (
     "installation",
     "action",
     "publication",
+    "jobs",
+    "building",
+    "watchdog",
     "cli",
     "__main__",
 )

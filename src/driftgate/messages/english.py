@@ -1037,7 +1037,7 @@ ENGLISH: dict[str, str] = {
     "and the report has the text in comment.md",
     "boards-fork": "the pull request comes from another repository, whose code reaches no board",
     "boards-event": "no code reaches a board on the event {event}, which others may start",
-    "workflow-labels": "the input board-labels is {found}; write a JSON list of labels, such as [\"self-hosted\", \"j6\"]",
+    "workflow-labels": 'the input board-labels is {found}; write a JSON list of labels, such as ["self-hosted", "j6"]',
     "workflow-wheelhouse": "the input board-wheelhouse is {path}, which is no folder of the repository; give one, or a path from the root on the boards' runners",
     "workflow-boards": "line {line} of the secret boards is not NAME=VALUE; write one variable a line",
     "gate-job": "the job {job} ended as {result}; its log says why, and the report names what is missing",
