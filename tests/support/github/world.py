@@ -80,7 +80,7 @@ class Edit:
 
 
 class World:
-    """One repository, acme/models, its pull requests and comments, the jobs of its runs; tokens and what they may do."""
+    """One repository, acme/models, its pull requests, comments and jobs of runs; tokens and what they may do."""
 
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.clock = clock or FakeClock()
