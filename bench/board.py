@@ -12,7 +12,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from driftgate.domain.chain import FeedKind
+    from driftgate.plan import Job
+    from driftgate.sessions import Tensor, Tensors
+    from support.board.lab import TestBoard
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / ".cache" / "bench" / "board.json"
@@ -45,14 +55,15 @@ def main() -> None:
             began = time.perf_counter()
             with BoardBackend().open(hbm) as session:
                 kind = next(iter(k for k in job.data.read(job.plan.samples.ids[0]) if k.value == "runtime"))
-                session.ahead(job.plan.samples.ids, lambda sample: job.data.read(sample)[kind], measures=False)
+                feeds_of = partial(_feeds, job, kind)
+                session.ahead(job.plan.samples.ids, feeds_of, measures=False)
                 made_bytes = 0
                 for sample in job.plan.samples.ids:
                     made_bytes += sum(value.nbytes for value in session.infer({}, sample=sample).values())
             whole = time.perf_counter() - began
             feeds = job.data.read(job.plan.samples.ids[0])[kind]
             sent = sum(value.nbytes for value in feeds.values()) * asked.samples
-            own = _alone(board, ssh_command, list(feeds.values()), asked.samples)
+            own = _alone(board, ssh_command(board), list(feeds.values()), asked.samples)
             line = 8 * (sent + made_bytes) / (asked.megabits * 1_000_000)
             rounds.append({"whole": whole, "tool": own, "line": line, "ratio": whole / (own + line)})
             print("  ".join(f"{key} {value:.2f}" for key, value in rounds[-1].items()))
@@ -62,17 +73,17 @@ def main() -> None:
     print(f"{asked.samples} samples over SSH: {best:.2f} times the tool's own time plus the line's (goal 1.3)")
 
 
-def _alone(board: object, ssh_command: object, values: list[object], samples: int) -> float:
-    """The tool on the board, as often, with nothing around it: one loop in the board's shell, inputs there already."""
-    from support.board.lab import TestBoard
+def _feeds(job: Job, kind: FeedKind, sample: str) -> Tensors:
+    return job.data.read(sample)[kind]
 
-    assert isinstance(board, TestBoard)
-    assert callable(ssh_command)
+
+def _alone(board: TestBoard, ssh: Sequence[str], values: Sequence[Tensor], samples: int) -> float:
+    """The tool on the board, as often, with nothing around it: one loop in the board's shell, inputs there already."""
     folder = board.root / "alone"
     folder.mkdir(exist_ok=True)
     files = []
     for number, value in enumerate(values):
-        (folder / f"{number}.bin").write_bytes(value.tobytes())  # type: ignore[attr-defined]
+        (folder / f"{number}.bin").write_bytes(value.tobytes())
         files.append(f"{board.work}/alone/{number}.bin")
     (model,) = (board.root / "driftgate" / "cache").glob("*.hbm")
     command = (
@@ -81,7 +92,7 @@ def _alone(board: object, ssh_command: object, values: list[object], samples: in
     )
     loop = f"n=0; while [ $n -lt {samples} ]; do {command}; n=$((n + 1)); done"
     began = time.perf_counter()
-    subprocess.run([*ssh_command(board), loop], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    subprocess.run([*ssh, loop], check=True, stdin=subprocess.DEVNULL, capture_output=True)
     return time.perf_counter() - began
 
 
