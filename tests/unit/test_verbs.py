@@ -26,6 +26,7 @@ from support.models import answer, save, tiny, value
 from support.project import Project, biased, inputs, torch_stand_in, two_stages, whole_chain
 
 MARK_SECONDS = 60
+SHARD_FILES = {"results.json", "facts.npz", "leg.json", "driftgate.log"}
 
 # --- help and exit codes
 
@@ -144,7 +145,7 @@ def shards(project: Project, count: int) -> list[Path]:
         folders.append(project.root / f"shard-{count}-{number}")
         found = call("run", "-c", project.config, "--leg", leg, "--out", folders[-1])
         assert (found.code, found.out, found.err) == (0, "", "")
-        assert {file.name for file in folders[-1].iterdir()} == {"results.json", "facts.npz", "leg.json", "driftgate.log"}
+        assert {file.name for file in folders[-1].iterdir()} == SHARD_FILES
         assert json.loads((folders[-1] / "results.json").read_text("utf-8"))["judgement"] is None
     return folders
 
