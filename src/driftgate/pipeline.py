@@ -22,6 +22,7 @@ from driftgate.messages.message import Message, message
 from driftgate.numerics.comparator import Comparator
 from driftgate.numerics.outputs import plan_feeds
 from driftgate.plan import Job
+from driftgate.recall import Recall
 from driftgate.scorekeeping import Functions, ScoreTrack
 from driftgate.sessions import Artifact, Session, Tensor, Tensors
 from driftgate.sharing import Opener, Shared, open_alone
@@ -122,13 +123,14 @@ def capture_together(
     legs: Sequence[tuple[Job, Leg, Aside | None]],
     *,
     recorder: Recorder | None = None,
+    recall: Recall | None = None,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.monotonic,
     breakable: Breakable = nullcontext,
 ) -> tuple[Capture, ...]:
     """The same for legs of one network on several targets, sample by sample side by side: a stage that they have in
     common runs once. Raises SampleError likewise."""
-    with Shared() as shared:
+    with Shared(open_alone if recall is None else recall.around(open_alone)) as shared:
         works = [
             _capturing(
                 job,

@@ -25,12 +25,13 @@ def open_alone(artifact: Artifact) -> AbstractContextManager[Session]:
 
 
 class Shared:
-    """Opens each artifact once, however often it is asked for; all are closed together with this.
+    """Opens each artifact once with an `opener`, however often it is asked for; all are closed together with this.
 
     Those that share a session must go through their samples side by side: it knows the answers of one sample.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
         self._resources = ExitStack()
         self._open: dict[str, _Once] = {}
         self._failed: dict[str, DriftgateError] = {}
@@ -42,7 +43,7 @@ class Shared:
             raise self._failed[key]
         if key not in self._open:
             try:
-                self._open[key] = _Once(self._resources.enter_context(open_alone(artifact)))
+                self._open[key] = _Once(self._resources.enter_context(self._opener(artifact)))
             except DriftgateError as error:
                 self._failed[key] = error
                 raise

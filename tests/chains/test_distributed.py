@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import yaml
 
-from driftgate.domain.facts import Facts
 from driftgate.domain.results import Results
 from driftgate.gathering import slug_of
 from driftgate.storage.document import read_results
 from support.chains import Chain, normalised, outcomes, pixels
 from support.commandline import Answer, call
+from support.sameness import measured, scored
 from support.vendor.models import interpreter
 from support.vendor.toolchain import tool
 
@@ -79,20 +79,6 @@ class Distributed:
     @property
     def results(self) -> Results:
         return read_results(self.root / "report")
-
-
-def measured(facts: Facts) -> dict[tuple[str, str], Any]:
-    """Everything that was measured of an output of a link, as bytes."""
-    found = {}
-    for m in facts.measurements:
-        tables = (m.rows, m.channels)
-        columns = [getattr(table, name) for table in tables if table is not None for name in table.__slots__]
-        found[m.link, m.output] = (m.samples, m.blocks, m.run_a, m.run_b, [np.asarray(c).tobytes() for c in columns])
-    return found
-
-
-def scored(facts: Facts) -> dict[tuple[str, str], Any]:
-    return {(s.stage, s.score): (s.samples, s.run, s.values.tobytes()) for s in facts.scores}
 
 
 def test_legs_together_are_what_one_process_measures_to_the_bit(tmp_path: Path) -> None:

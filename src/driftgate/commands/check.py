@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from driftgate.commands.checking import OUTPUTS, check
-from driftgate.commands.effort import effort, effort_options
+from driftgate.commands.effort import cache_options, effort, effort_options, recall_of
 from driftgate.commands.links import run_links
 from driftgate.commands.speaking import LogText, guarded, verbose_option
 from driftgate.demo.build import build
@@ -26,6 +26,7 @@ DEMO = "demo"
 @click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
 @click.option("--nodes/--no-nodes", default=True, help="Look for the first diverging node of the first failing link.")
 @effort_options
+@cache_options
 @verbose_option
 @guarded
 def command(
@@ -39,6 +40,8 @@ def command(
     memory: str,
     node_samples: int,
     repro: bool,
+    cache: Path | None,
+    cache_size: str,
     verbose: bool,
 ) -> int:
     """Run the chain of every subject, find the first stage that changed, and write the reports."""
@@ -59,4 +62,5 @@ def command(
         log_text=log_text,
         links=run_links(os.environ),
         effort=wanted,
+        recall=recall_of(cache, cache_size),
     )

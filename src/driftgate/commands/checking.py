@@ -28,6 +28,7 @@ from driftgate.keeping import chosen, record
 from driftgate.messages.message import message
 from driftgate.pipeline import Breakable, Recorder, capture_together
 from driftgate.plan import Job, prepare
+from driftgate.recall import Recall
 from driftgate.reporting.annotations import annotate, encoded
 from driftgate.reporting.comment import CommentLinks, comment
 from driftgate.reporting.junit import junit
@@ -62,6 +63,7 @@ def check(
     log_text: LogText,
     links: CommentLinks = NOWHERE,
     effort: Effort | None = None,
+    recall: Recall | None = None,
 ) -> int:
     """Run everything a configuration asks for and return the exit code; what an earlier run left in `out` must be
     gone already."""
@@ -72,7 +74,9 @@ def check(
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
     with stopped_while_waiting() as breakable:
         asides = {} if effort is None else {job.plan.key: effort.aside() for job in jobs}
-        facts, interrupted = captured(jobs, breakable, asides)
+        facts, interrupted = captured(jobs, breakable, asides, recall=recall)
+        if recall is not None:
+            recall.prune()
         if not interrupted:
             with breakable():
                 judgements = judged(facts, policies)
@@ -100,6 +104,7 @@ def captured(
     asides: Mapping[tuple[str, str], Aside] = NONE_ASIDE,
     *,
     recorder: Recorder | None = None,
+    recall: Recall | None = None,
 ) -> tuple[tuple[Facts, ...], bool]:
     """The facts of every leg of every job; True, and facts without runs, where it was stopped before their end.
 
@@ -114,7 +119,7 @@ def captured(
                 captures = [Facts(job.plan) for job in together]
             else:
                 work = [(job, leg, asides.get(job.plan.key)) for job, leg in zip(together, legs, strict=True)]
-                captures, interrupted = _captured_together(work, breakable, recorder)
+                captures, interrupted = _captured_together(work, breakable, recorder, recall)
             for job, facts in zip(together, captures, strict=True):
                 found.setdefault(job.plan.key, []).append(facts)
     return tuple(facts for job in jobs for facts in found[job.plan.key]), interrupted
@@ -129,13 +134,16 @@ def _by_subject(jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
 
 
 def _captured_together(
-    work: Sequence[tuple[Job, Leg, Aside | None]], breakable: Breakable, recorder: Recorder | None
+    work: Sequence[tuple[Job, Leg, Aside | None]],
+    breakable: Breakable,
+    recorder: Recorder | None,
+    recall: Recall | None,
 ) -> tuple[list[Facts], bool]:
     """The facts of one leg of each target, and whether one was interrupted."""
     for job, leg, _ in work:
         log(message("leg-started", leg=leg.id, stages=leg.stages, plan=job.plan.digest[:12]))
     with progress(message("progress-leg", leg=", ".join(leg.id for _, leg, _ in work))) as advance:
-        got = capture_together(work, recorder=recorder, progress=advance, breakable=breakable)
+        got = capture_together(work, recorder=recorder, recall=recall, progress=advance, breakable=breakable)
     for capture in got:
         _log_runs(capture.facts)
     return [capture.facts for capture in got], any(capture.interrupted for capture in got)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import click
@@ -11,6 +12,7 @@ import click
 from driftgate.errors import UsageError
 from driftgate.investigating import SAMPLES, Effort
 from driftgate.messages.message import message
+from driftgate.recall import Recall
 
 UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMG]iB)?\s*", re.IGNORECASE)
@@ -38,9 +40,29 @@ def effort_options(verb: F) -> F:
     return samples(memory(repro(verb)))
 
 
+def cache_options(verb: F) -> F:
+    """--cache and --cache-size; give their values to `recall_of`."""
+    folder = click.option(
+        "--cache",
+        type=click.Path(path_type=Path),
+        help="A folder of outputs: what ran before with the same artifact, feeds and environment is not run again.",
+    )
+    size = click.option("--cache-size", default="2GiB", show_default=True, help="What the cache may hold.")
+    return folder(size(verb))
+
+
+def recall_of(cache: Path | None, cache_size: str) -> Recall | None:
+    """The options' values; None where no cache is asked for. Raises UsageError for what is no size."""
+    return None if cache is None else Recall(cache, budget_bytes=_bytes(cache_size))
+
+
 def effort(memory: str, node_samples: int, *, repro: bool) -> Effort:
     """The options' values. Raises UsageError for what is no size."""
-    found = _SIZE.fullmatch(memory)
+    return Effort(node_samples, max(1, _bytes(memory)), repro)
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text)
     if found is None:
-        raise UsageError(message("size-form", found=memory))
-    return Effort(node_samples, max(1, int(float(found[1]) * UNITS[(found[2] or "").lower()])), repro)
+        raise UsageError(message("size-form", found=text))
+    return int(float(found[1]) * UNITS[(found[2] or "").lower()])

@@ -26,7 +26,8 @@ from driftgate.plan import Job, prepare
 from driftgate.settings.load import Config, load
 from driftgate.storage.atomic import write_bytes
 from driftgate.storage.folder import remove_tree
-from driftgate.storage.planfile import PLAN, Manifest, write_manifest
+from driftgate.storage.planfile import PLAN, Manifest, Unchanged, write_manifest
+from driftgate.unchanged import UNCHANGED, apart, keep
 
 #: Columns for what stands beside a leg's id, which must be shown in full: the next command wants it.
 BESIDE_LEG = 60
@@ -47,6 +48,9 @@ MOST_LEGS = 256
 @click.option("--host-legs", type=click.IntRange(min=1), default=1, help="With --out: legs on hosts, for each plan.")
 @click.option("--board-legs", type=click.IntRange(min=1), default=1, help="With --out: legs on boards, for each plan.")
 @click.option("--no-boards", metavar="REASON", help="With --out: leave out what runs on boards, and say why.")
+@click.option(
+    "--changed", "base", type=click.Path(path_type=Path), help="With --out: a former report; what is as there rests."
+)
 @verbose_option
 @guarded
 def command(
@@ -59,6 +63,7 @@ def command(
     host_legs: int,
     board_legs: int,
     no_boards: str | None,
+    base: Path | None,
     verbose: bool,
 ) -> int:
     """Show what must be measured, from the configuration and the sample manifests.
@@ -73,8 +78,10 @@ def command(
         plans = [divide(job.plan, legs) for job in jobs]
     else:
         jobs = tuple(_distributed(job, host_legs, board_legs, no_boards) for job in jobs)
+        jobs, rest = (jobs, ()) if base is None else apart(jobs, base)
+        keep(out / UNCHANGED, rest)
         plans = [job.plan for job in jobs]
-        _write(out, loaded, jobs, profile)
+        _write(out, loaded, jobs, profile, tuple(one for one, _ in rest))
     if as_json:
         document = {
             "schema": "driftgate.plan",
@@ -95,7 +102,9 @@ def _distributed(job: Job, host_legs: int, board_legs: int, no_boards: str | Non
     return replace(job, plan=distribute(plan, boards, host_legs=host_legs, board_legs=board_legs))
 
 
-def _write(out: Path, config: Config, jobs: Sequence[Job], profile: str | None) -> None:
+def _write(
+    out: Path, config: Config, jobs: Sequence[Job], profile: str | None, unchanged: tuple[Unchanged, ...]
+) -> None:
     legs = [(job, leg) for job in jobs for leg in job.plan.legs]
     if len(legs) > MOST_LEGS:
         raise UsageError(message("plan-too-many-legs", found=len(legs), most=MOST_LEGS))
@@ -107,7 +116,7 @@ def _write(out: Path, config: Config, jobs: Sequence[Job], profile: str | None) 
         if leg.where is Where.BOARD:
             pack(job, leg, config, out / PACKS / slug_of(leg.id), origin)
             log(message("plan-packed", leg=leg.id, count=len(job.plan.samples.of_blocks(leg.blocks))))
-    write_manifest(out / PLAN, Manifest(tuple(job.plan for job in jobs), origin, profile))
+    write_manifest(out / PLAN, Manifest(tuple(job.plan for job in jobs), origin, profile, unchanged))
     write_bytes(out / MATRIX, json.dumps(matrix, ensure_ascii=False, indent=1).encode())
 
 
@@ -125,7 +134,7 @@ def _entry(config: Config, job: Job, leg: Leg) -> dict[str, object]:
 def _show(plans: Sequence[Plan]) -> None:
     console = stdout()
     table = Table(Column("leg", no_wrap=True), "samples", "plan", "stages", box=None)
-    longest = max(len(leg.id) for plan in plans for leg in plan.legs)
+    longest = max((len(leg.id) for plan in plans for leg in plan.legs), default=0)
     for plan in plans:
         for leg in plan.legs:
             count = len(plan.samples.of_blocks(leg.blocks))

@@ -12,6 +12,7 @@ import click
 from driftgate.commands.checking import OUTPUTS, REPRO, cross_checked, deliver, explained, investigated, judged
 from driftgate.commands.effort import effort, effort_options
 from driftgate.commands.links import run_links
+from driftgate.commands.provenance import provenance
 from driftgate.commands.speaking import LogText, guarded, log, verbose_option
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.judgement import Policy
@@ -24,11 +25,12 @@ from driftgate.plan import Job, planned_job, prepare
 from driftgate.settings.load import Config, load
 from driftgate.storage.document import read_results
 from driftgate.storage.folder import remove_all, remove_tree
-from driftgate.storage.planfile import Manifest, read_manifest
+from driftgate.storage.planfile import ORIGIN, Manifest, read_manifest, write_origin
+from driftgate.unchanged import UNCHANGED, kept
 
 
 @click.command("report")
-@click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("shards", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), default=Path("driftgate-out"), help="Folder for the reports.")
 @click.option("-c", "--config", type=click.Path(path_type=Path), help="The configuration that holds the policy.")
 @click.option("--plan", "planned", type=click.Path(path_type=Path), help="The plan.json of what must have reported.")
@@ -55,8 +57,10 @@ def command(
     measured from what both recorded, and the first failing link is looked into where this machine has its stages.
     """
     log_text = LogText(verbose=verbose)
+    if not shards and planned is None:
+        raise UsageError(message("report-nothing"))
     if out.resolve() not in {(shard if shard.is_dir() else shard.parent).resolve() for shard in shards}:
-        remove_all(out, OUTPUTS)
+        remove_all(out, (*OUTPUTS, ORIGIN))
     if policy is not None and config is None:
         raise UsageError(message("policy-without-config", policy=policy))
     loaded = None if config is None else load(config)
@@ -65,14 +69,18 @@ def command(
     else:
         remove_tree(out / REPRO)
         effort_given = effort(memory, node_samples, repro=repro)
-        merged = _of_plan(read_manifest(planned), shards, loaded, policy, _Ground(out, effort_given))
+        manifest = read_manifest(planned)
+        merged = _of_plan(manifest, shards, loaded, policy, _Ground(out, effort_given))
+        merged = (*merged, *kept(manifest, planned.parent / UNCHANGED))
     policies = {
         facts.plan.subject: Policy() if loaded is None else loaded.policy(policy, facts.plan.subject)
         for facts in merged
     }
-    return deliver(
+    code = deliver(
         merged, policies, out, as_json=as_json, log_text=log_text, config=loaded, links=run_links(os.environ)
     )
+    write_origin(out, provenance(os.environ))
+    return code
 
 
 @dataclass(frozen=True, slots=True)

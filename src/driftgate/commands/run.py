@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from driftgate.commands.checking import OUTPUTS, captured, write_shard
+from driftgate.commands.effort import cache_options, recall_of
 from driftgate.commands.provenance import provenance
 from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, stopped_while_waiting, verbose_option
 from driftgate.domain.legs import leg_of
@@ -34,6 +35,7 @@ from driftgate.storage.planfile import LEG, Provenance, Shard, read_manifest, wr
 @click.option("--pack", "packed", type=click.Path(path_type=Path), help="The pack of a leg on a board, and no more.")
 @click.option("--profile", help="The subset of samples to use, as for the plan; plan.json knows it.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the shard.")
+@cache_options
 @verbose_option
 @guarded
 def command(
@@ -43,6 +45,8 @@ def command(
     packed: Path | None,
     profile: str | None,
     out: Path,
+    cache: Path | None,
+    cache_size: str,
     verbose: bool,
 ) -> int:
     """Run one leg and write its facts, without judging them.
@@ -56,7 +60,10 @@ def command(
     job, origin = _chosen(config, leg, planned, packed, profile)
     recorder = partial(write_outputs, folder=out / RECORDINGS)
     with stopped_while_waiting() as breakable:
-        facts, interrupted = captured([job], breakable, recorder=recorder)
+        recall = recall_of(cache, cache_size)
+        facts, interrupted = captured([job], breakable, recorder=recorder, recall=recall)
+        if recall is not None:
+            recall.prune()
         write_shard(facts, out, log_text)
         write_shard_note(out, Shard(job.plan.legs[0].id, job.plan.digest, origin))
     whole = all(run.outcome in (RunOutcome.PASSED, RunOutcome.REFUSED) for one in facts for run in one.runs)

@@ -117,6 +117,8 @@ def _below(one: Subject) -> list[str]:
     ]
     lines += [f"{_label('performance')} {_name(line.stage)}: {_say(line.told)}" for line in one.performance]
     lines.append(_say(one.measured_on))
+    if one.unchanged is not None:
+        lines.append(_say(one.unchanged))
     if one.failure is not None:
         lines += ["", _say(message("first-failure", check=one.failure.title))]
         lines += [line for verdict in one.failure.lines for line in _verdict(verdict)]

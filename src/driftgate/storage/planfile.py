@@ -14,7 +14,7 @@ from driftgate.errors import StorageError
 from driftgate.messages.message import message
 from driftgate.storage.atomic import write_bytes
 
-PLAN, LEG = "plan.json", "leg.json"
+PLAN, LEG, ORIGIN = "plan.json", "leg.json", "origin.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,23 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A subject on a target that is as it was in an earlier run, whose facts lie beside the manifest."""
+
+    subject: str
+    target: str
+    digest: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """All plans of a run with their legs."""
 
     plans: tuple[Plan, ...]
     provenance: Provenance = Provenance()
     profile: str | None = None
+    unchanged: tuple[Unchanged, ...] = ()
 
     def plan_of(self, leg: str) -> tuple[Plan, Leg] | None:
         """The plan that has a leg of this id, and the leg."""
@@ -62,10 +73,12 @@ class _StoredManifest(BaseModel):
     version: Literal[2] = 2
     provenance: Provenance
     profile: str | None = None
+    unchanged: tuple[Unchanged, ...] = ()
     plans: tuple[_StoredPlan, ...]
 
 
 _SHARD = TypeAdapter(Shard)
+_ORIGIN = TypeAdapter(Provenance)
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
@@ -73,6 +86,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     stored = _StoredManifest(
         provenance=manifest.provenance,
         profile=manifest.profile,
+        unchanged=manifest.unchanged,
         plans=tuple(_StoredPlan(digest=plan.digest, plan=plan) for plan in manifest.plans),
     )
     write_bytes(path, stored.model_dump_json(indent=1).encode())
@@ -89,12 +103,31 @@ def read_manifest(path: Path) -> Manifest:
     for one in stored.plans:
         if one.plan.digest != one.digest:
             raise StorageError(message("plan-tampered", path=str(path), subject=one.plan.subject))
-    return Manifest(tuple(one.plan for one in stored.plans), stored.provenance, stored.profile)
+    plans = tuple(one.plan for one in stored.plans)
+    return Manifest(plans, stored.provenance, stored.profile, stored.unchanged)
 
 
 def write_shard_note(folder: Path, shard: Shard) -> None:
     """Write leg.json beside the facts of a leg. Raises StorageError."""
     write_bytes(folder / LEG, json.dumps(_SHARD.dump_python(shard, mode="json"), indent=1).encode())
+
+
+def write_origin(folder: Path, origin: Provenance) -> None:
+    """Write origin.json beside a report: which commit and run it is of. Raises StorageError."""
+    write_bytes(folder / ORIGIN, json.dumps(_ORIGIN.dump_python(origin, mode="json"), indent=1).encode())
+
+
+def read_origin(folder: Path) -> Provenance:
+    """What origin.json says; nothing where there is none. Raises StorageError where it is garbled."""
+    path = folder / ORIGIN
+    try:
+        return _ORIGIN.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return Provenance()
+    except OSError as error:
+        raise StorageError(message("planfile-unreadable", path=str(path), reason=error.strerror or "")) from error
+    except ValidationError as error:
+        raise StorageError(message("planfile-garbled", path=str(path), reason=_first(error))) from error
 
 
 def read_shard_note(folder: Path) -> Shard | None:

@@ -27,6 +27,7 @@ from driftgate.reporting.view.runs import (
     measured_on,
     notes,
     run_lines,
+    unchanged,
 )
 from driftgate.reporting.view.scores import Losses, ScoreLine, ScoreTable, losses, score_lines, score_table
 from driftgate.reporting.view.table import Row, first_failure, headline, overall, rows, worst_first
@@ -42,6 +43,7 @@ class Subject:
     headline: Message
     rows: tuple[Row, ...]
     measured_on: Message
+    unchanged: Message | None
     scores: tuple[ScoreLine, ...]
     failure: FirstFailure | None
     errors: tuple[tuple[str, tuple[VerdictLine, ...]], ...]
@@ -94,6 +96,7 @@ def subject(judgement: Judgement, facts: Facts | None) -> Subject:
         headline=headline(judgement),
         rows=rows(judgement, specs),
         measured_on=measured_on(judgement, facts),
+        unchanged=unchanged(facts),
         scores=score_lines(judgement.scores),
         failure=failure(judgement, facts),
         errors=errors(judgement, facts),

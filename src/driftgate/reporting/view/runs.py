@@ -9,6 +9,7 @@ from driftgate.domain.judgement import Judgement
 from driftgate.messages.message import Message, message
 
 DIGEST = 12  # characters of a digest that people compare
+UNCHANGED = "unchanged-since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,12 @@ def measured_on(judgement: Judgement, facts: Facts | None) -> Message:
         return message("measured-without-facts", policy=judgement.policy, plan=plan)
     samples = facts.plan.samples
     return message(f"measured-on-{samples.origin.value}", count=len(samples.ids), policy=judgement.policy, plan=plan)
+
+
+def unchanged(facts: Facts | None) -> Message | None:
+    """That the runs are those of an earlier report, where they are."""
+    notes = () if facts is None else (note for run in facts.runs for note in run.notes)
+    return next((note for note in notes if note.code == UNCHANGED), None)
 
 
 def run_lines(facts: Facts) -> tuple[RunLine, ...]:

@@ -1,0 +1,150 @@
+"""Outputs that an earlier run of the same artifact on the same sample in the same environment gave, kept in a folder
+within a budget of bytes: a run that changed nothing is not made again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from driftgate.backends.registry import backend
+from driftgate.domain.digest import digest
+from driftgate.domain.runs import Environment
+from driftgate.domain.tensors import Signature
+from driftgate.errors import SampleError, StorageError
+from driftgate.messages.message import Message, message
+from driftgate.sessions import Artifact, Session, Tensor, Tensors
+from driftgate.sharing import Opener
+from driftgate.storage.npz import write_npz
+from driftgate.storage.tensorfiles import open_source, tensors_digest
+
+BUDGET_BYTES = 2 << 30
+
+
+class Recall:
+    """A folder of outputs by what they depend on. Of a full one what was not used for longest goes first.
+
+    Raises StorageError where the folder cannot be made.
+    """
+
+    def __init__(self, folder: Path, *, budget_bytes: int = BUDGET_BYTES) -> None:
+        self._folder = folder
+        self._budget = budget_bytes
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                message("folder-not-written", path=str(folder), reason=error.strerror or str(error))
+            ) from error
+
+    def around(self, opener: Opener) -> Opener:
+        """Opens sessions that remember."""
+
+        def opened(artifact: Artifact) -> AbstractContextManager[Session]:
+            return _Opening(opener(artifact), self, backend(artifact.backend).digest(artifact))
+
+        return opened
+
+    def find(self, key: str) -> dict[str, Tensor] | None:
+        """The outputs of a key; None where there are none, or they are damaged."""
+        path = self._folder / f"{key}.npz"
+        if not path.is_file():
+            return None
+        try:
+            made = dict(open_source(self._folder).read(key))
+        except SampleError:
+            path.unlink(missing_ok=True)
+            return None
+        os.utime(path)
+        return made
+
+    def keep(self, key: str, outputs: Tensors) -> None:
+        """Keep outputs; a folder that cannot be written keeps nothing."""
+        with suppress(StorageError, OSError):
+            write_npz(self._folder / f"{key}.npz", dict(outputs), compressed=False)
+
+    def prune(self) -> None:
+        """Remove what the budget has no room for."""
+        files = sorted(self._folder.glob("*.npz"), key=lambda path: path.stat().st_mtime, reverse=True)
+        held = 0
+        for path in files:
+            held += path.stat().st_size
+            if held > self._budget:
+                path.unlink(missing_ok=True)
+
+
+class _Opening:
+    """A session that is about to be opened."""
+
+    def __init__(self, inner: AbstractContextManager[Session], recall: Recall, artifact: str) -> None:
+        self._inner, self._recall, self._artifact = inner, recall, artifact
+
+    def __enter__(self) -> Session:
+        session = self._inner.__enter__()
+        elsewhere = getattr(session, "ahead", None) is not None  # a board's samples are on their way already
+        return session if elsewhere else _Remembering(session, self._recall, self._artifact)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._inner.__exit__(kind, error, trace)
+
+
+class _Remembering:
+    """A session that runs only what it never ran."""
+
+    def __init__(self, session: Session, recall: Recall, artifact: str) -> None:
+        self._session, self._recall = session, recall
+        self._identity = digest((artifact, session.environment.id))
+        self._recalled = 0
+
+    @property
+    def signature(self) -> Signature | None:
+        """That of the session."""
+        return self._session.signature
+
+    @property
+    def optional_inputs(self) -> tuple[str, ...]:
+        """Those of the session; none where it has no such thing."""
+        found: tuple[str, ...] = getattr(self._session, "optional_inputs", ())
+        return found
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """What the artifact says of itself."""
+        found: Mapping[str, str] = getattr(self._session, "told", {})
+        return found
+
+    @property
+    def environment(self) -> Environment:
+        """That of the session."""
+        return self._session.environment
+
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """Those of the session."""
+        return self._session.notes
+
+    def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
+        """The outputs, recalled where these feeds of this sample were run before.
+
+        The first sample is always run: only then does a session know what its outputs are like, and it shows that the
+        artifact still works.
+        """
+        key = digest((self._identity, sample, tensors_digest(feeds)))
+        known = self._recall.find(key) if self._recalled else None
+        if known is None:
+            known = self._session.infer(feeds, sample=sample)
+            self._recall.keep(key, known)
+        self._recalled += 1
+        return known
+
+    def __enter__(self) -> _Remembering:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
