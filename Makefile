@@ -53,6 +53,8 @@ act: .venv/act.stamp
 bench: $(TOOLS) $(BENCH)/bench.stamp
 	$(BIN)/python bench/action_overhead.py
 	PYTHONPATH=tests $(BENCH)/bin/python bench/localisation.py
+	$(BIN)/python bench/many_legs.py
+	$(BIN)/python bench/board.py
 
 dist: .venv/dist.stamp
 	rm -rf dist

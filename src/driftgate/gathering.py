@@ -96,7 +96,7 @@ def _of_plan(plan: Plan, brought: dict[str, list[Facts]], wrong: dict[str, Messa
     shards: list[Facts] = []
     for leg in plan.legs:
         try:
-            shards.append(merge(brought.get(leg.id, [])) if leg.id in brought else _missing(plan, leg, wrong))
+            shards.append(merge(brought.pop(leg.id)) if leg.id in brought else _missing(plan, leg, wrong))
         except MergeConflict as error:
             shards.append(_missing(plan, leg, {leg.id: error.problems[0]}))
     try:
