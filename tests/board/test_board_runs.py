@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -286,6 +286,28 @@ def test_a_tool_that_hangs_on_a_sample_is_ended(board: TestBoard, tmp_path: Path
     assert made.check(out="again").code == 0
     assert left_behind(board) == []
     assert board.processes() == []
+
+
+def test_no_board_idles_while_a_job_waits(board_tools: None, tmp_path: Path) -> None:
+    """Three jobs go over the quick board while the slow one is at its only job."""
+    with TestBoard(tmp_path / "a") as slow, TestBoard(tmp_path / "b") as quick:
+        slow.slow(6)
+        (quick.path("/etc/ssh/authorized_keys")).write_text(slow.path("/etc/ssh/authorized_keys").read_text())
+        made = project(tmp_path, slow, quick, wait=120)
+        owners: dict[str, set[str]] = {"slow": set(), "quick": set()}
+
+        def watch(over: threading.Event) -> None:
+            while not over.wait(0.05):
+                for name, each in (("slow", slow), ("quick", quick)):
+                    if not any("infer" in line for line in each.processes()):
+                        continue  # somebody looks at the model
+                    with suppress(OSError):
+                        owners[name].add((each.root / "driftgate" / "lock" / "owner").read_text().strip())
+
+        with meanwhile(watch), ThreadPoolExecutor(4) as jobs:
+            answers = list(jobs.map(lambda out: made.process(out=out), ["j1", "j2", "j3", "j4"]))
+        assert [answer.code for answer in answers] == [0] * 4, answers
+        assert {name: len(found - {""}) for name, found in owners.items()} == {"slow": 1, "quick": 3}
 
 
 def test_two_boards_and_four_jobs(board_tools: None, tmp_path: Path) -> None:
