@@ -76,7 +76,7 @@ chains: $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/chains
 
 board: $(TOOLS)
-	$(BIN)/python -m pytest -n $(WORKERS) -p no:logging tests/board
+	$(BIN)/python -m pytest -n $(WORKERS) tests/board
 
 field: $(FIELD)/field.stamp
 	$(FIELD)/bin/python -m pytest -n $(WORKERS) tests/field
