@@ -37,6 +37,8 @@ from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.runner import ERROR, annotate, append_summary, fail, no_commands, write_outputs
 
+#: How the artifacts of legs are named.
+SHARD = "driftgate-shard-"
 MATRIX, PACKS = "matrix.json", "packs"
 #: Beside the packs: wheels for runners without a network. No leg's name begins with an underscore.
 WHEELHOUSE = "_wheelhouse"
@@ -136,9 +138,12 @@ def gate(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = D
 
 
 def shards(folder: Path) -> tuple[Path, ...]:
-    """The folders that a download of several artifacts leaves, or, of a single one, the folder itself; by name."""
-    within = sorted(each for each in folder.iterdir() if each.is_dir()) if folder.is_dir() else []
-    return (folder,) if (folder / RESULTS).is_file() or not within else tuple(within)
+    """The folders that a download of several artifacts leaves, or, of a single one, the folder itself; by name.
+
+    Older servers send all artifacts of the run, those of the plan and of the build as well.
+    """
+    within = sorted(folder.glob(f"{SHARD}*")) if folder.is_dir() else []
+    return tuple(within) or (folder,)
 
 
 #: Name → job; the one argument of this module.

@@ -10,7 +10,7 @@ import pytest
 
 from support.act.rig import REPOSITORY
 
-ACTIONS = (REPOSITORY / "action.yml", REPOSITORY / "publish" / "action.yml")
+ACTIONS = tuple(REPOSITORY / name for name in ("action.yml", "publish/action.yml", "setup/action.yml"))
 WORKFLOWS = tuple(sorted((REPOSITORY / ".github" / "workflows").glob("*.yml")))
 EXAMPLES = tuple(sorted((REPOSITORY / "examples" / "workflows").glob("*.yml")))
 #: Short on purpose, so it has neither names nor comments.

@@ -9,10 +9,12 @@ import pytest
 import requests
 
 from driftgate.errors import DriftgateError
+from driftgate.github.api import PATIENCE, Client
 from driftgate.github.comment import Done, Presence, author_of, settle
 from driftgate.github.environment import read_context
 from driftgate.github.pulls import find_pull_request, is_head
-from support.github import openapi
+from driftgate.watchdog import WatchedRun, cancel, watch
+from support.github import openapi, payloads
 from support.github.clock import FakeClock
 from support.github.exchange import Reply, Request
 from support.github.faults import PRIMARY, SECONDARY, gateway, lost, refused, reset
@@ -119,3 +121,15 @@ def test_an_unchanged_answer_is_told_by_its_tag(github: GitHub) -> None:
 def test_the_check_sees_what_is_wrong(method: str, path: str, body: bytes, reply: Reply) -> None:
     with pytest.raises(AssertionError, match=method):
         openapi.check(Request(method, path, {}, {"content-type": "application/json"}, body), reply)
+
+
+def test_the_jobs_of_a_run_are_read_and_the_run_is_cancelled(github: GitHub) -> None:
+    names = [f"chain / J6 board net/J6M/board/{n}-{n}" for n in range(150)]
+    github.world.jobs = lambda run: [payloads.job(n, run, name, "queued") for n, name in enumerate(names, 1)]
+    watched = WatchedRun(REPOSITORY, 42, len(names), 60.0)
+    timing = github.world.clock.timing()
+    with Client(github.url, TOKEN, timing=timing, patience=replace(PATIENCE, total_seconds=3600.0), polls=True) as api:
+        assert [job.name for job in watch(api, watched, timing)] == names
+        cancel(api, watched)
+    assert github.world.cancelled == [42]
+    assert {logged.reply.status for logged in github.log if logged.reply} == {200, 304, 202}

@@ -42,6 +42,7 @@ REFUSAL = {
     "description": "Refused",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/basic-error"}}},
 }
+UNCHANGED = {"description": "Not modified"}
 ANY_REQUEST = ("401", "403", "404", "429", "500", "502", "503")
 
 
@@ -85,10 +86,13 @@ def description() -> OpenAPI:
     for reference in _references(sliced["paths"], whole, set()):
         _, _, section, name = reference.split("/", 3)
         sliced["components"].setdefault(section, {})[name] = whole["components"][section][name]
+    # nullable by the description's own word, which its list of values forgets
+    sliced["components"]["schemas"]["job"]["properties"]["conclusion"]["enum"].append(None)
     for operations in sliced["paths"].values():
         for operation in operations.values():
             for status in ANY_REQUEST:
                 operation["responses"].setdefault(status, REFUSAL)
+            operation["responses"].setdefault("304", UNCHANGED)
     return OpenAPI.from_dict(sliced)
 
 
