@@ -36,6 +36,7 @@ from driftgate.github.payload import items_at, text_at
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.runner import ERROR, annotate, append_summary, fail, no_commands, write_outputs
+from driftgate.storage.planfile import PLAN
 
 #: How the artifacts of legs are named.
 SHARD = "driftgate-shard-"
@@ -59,6 +60,8 @@ def plan(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = D
     asked = [f"--config={_given(environment, 'config')}", f"--out={out}"]
     asked += [f"--{name}={value}" for name in ("subject", "profile") if (value := _given(environment, name))]
     asked += [f"--{name}={_given(environment, name)}" for name in ("host-legs", "board-legs")]
+    if _given(environment, "changed"):
+        asked.append(f"--changed={_place(environment, 'changed')}")
     if _given(environment, "boards-allowed") != "true":
         asked.append(f"--no-boards={text(_stranger(environment))}")
     with no_commands(log):
@@ -70,7 +73,9 @@ def plan(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = D
     if legs["board"]:
         _send_wheels(environment, out / PACKS)
     outputs = {kind: json.dumps(found, separators=(",", ":")) for kind, found in legs.items()}
-    write_outputs(environment, outputs | {f"{kind}-legs": str(len(found)) for kind, found in legs.items()})
+    outputs |= {f"{kind}-legs": str(len(found)) for kind, found in legs.items()}
+    resting = items_at(json.loads((out / PLAN).read_bytes()), "unchanged")
+    write_outputs(environment, outputs | {"unchanged": str(len(list(resting)))})
     return 0
 
 
@@ -78,6 +83,7 @@ def host(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = D
     """Run a leg on this host."""
     asked = [f"--{name}={_given(environment, name)}" for name in ("config", "leg")]
     asked += [f"--{name}={_place(environment, name)}" for name in ("plan", "out")]
+    asked += [f"--cache={_place(environment, 'cache')}"] if _given(environment, "cache") else []
     with no_commands(log):
         return _run_check((*program, "run", *asked), environment)
 
@@ -143,7 +149,7 @@ def shards(folder: Path) -> tuple[Path, ...]:
     Older servers send all artifacts of the run, those of the plan and of the build as well.
     """
     within = sorted(folder.glob(f"{SHARD}*")) if folder.is_dir() else []
-    return tuple(within) or (folder,)
+    return tuple(within) or ((folder,) if folder.is_dir() else ())
 
 
 #: Name → job; the one argument of this module.

@@ -250,6 +250,18 @@ def test_what_a_build_made_is_what_is_measured_and_where_it_came_from_is_kept(
     assert "build_J6M/model_output/net.hbm" not in document["inputs"]
 
 
+def test_what_is_as_a_former_report_has_it_is_not_run_again(four: Rig, tmp_path: Path, github: GitHub) -> None:
+    consumer(tmp_path)
+    first = four.attempt(tmp_path, caller(tmp_path, cache=str(tmp_path / "cache")), pushed(github))
+    assert {"Watch", f"Host {HOST}"} <= ran(first).keys()
+    assert any((tmp_path / "cache").iterdir())
+    (tmp_path / "artifacts" / "driftgate-report").rename(tmp_path / "artifacts" / "former")
+    done = four.attempt(tmp_path, caller(tmp_path, base="former"), pushed(github))
+    assert ran(done) == {name: "success" for name in ENDS if name != "Watch"}
+    assert [(one["float-int8"], one["bc-hbm"]) for one in judged(tmp_path)] == [("passed", "passed")]
+    assert "unchanged since run" in said(done)
+
+
 def test_a_build_that_fails_fails_the_required_check(four: Rig, tmp_path: Path, github: GitHub) -> None:
     consumer(tmp_path)
     done = four.attempt(tmp_path, caller(tmp_path, build="exit 3"), pushed(github))

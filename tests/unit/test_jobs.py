@@ -79,8 +79,11 @@ def step(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
-def planning(matrix: Mapping[str, Any] = MATRIX) -> str:
-    return f"(out / 'packs').mkdir(); (out / 'matrix.json').write_text({json.dumps(matrix)!r})"
+def planning(matrix: Mapping[str, Any] = MATRIX, unchanged: int = 0) -> str:
+    plan = {"unchanged": [{}] * unchanged}
+    files = {"matrix.json": matrix, "plan.json": plan}
+    wrote = (f"(out / {name!r}).write_text({json.dumps(content)!r})" for name, content in files.items())
+    return "; ".join(("(out / 'packs').mkdir()", *wrote))
 
 
 PLAN = {
@@ -102,7 +105,13 @@ def test_a_plan_becomes_the_matrices_of_the_jobs_behind(step: Any, tmp_path: Pat
     ]
     assert json.loads(done.outputs["host"]) == MATRIX["host"]
     assert json.loads(done.outputs["board"]) == [{**MATRIX["board"][0], "labels": ["self-hosted", "j6"]}]
-    assert (done.outputs["host-legs"], done.outputs["board-legs"]) == ("1", "1")
+    assert (done.outputs["host-legs"], done.outputs["board-legs"], done.outputs["unchanged"]) == ("1", "1", "0")
+
+
+def test_a_former_report_lets_subjects_rest(step: Any, tmp_path: Path) -> None:
+    done = step("plan", planning({"host": [], "board": []}, unchanged=2), **PLAN, changed="base")
+    assert f"--changed={tmp_path / 'base'}" in done.asked
+    assert (done.outputs["host-legs"], done.outputs["unchanged"]) == ("0", "2")
 
 
 def test_labels_of_a_pool_go_before_those_of_the_workflow(step: Any) -> None:
@@ -151,6 +160,11 @@ def test_a_host_runs_its_leg_of_the_plan_without_a_token(step: Any, tmp_path: Pa
         *(f"--plan={tmp_path / 'plan' / 'plan.json'}", f"--out={tmp_path / 'out'}"),
     ]
     assert "GITHUB_TOKEN" not in done.environment
+
+
+def test_a_host_keeps_outputs_where_it_is_told_to(step: Any, tmp_path: Path) -> None:
+    done = step("host", leg="net/J6M/host/0-1", plan="plan/plan.json", cache="/var/cache/driftgate")
+    assert done.asked[-1] == "--cache=/var/cache/driftgate"
 
 
 def test_what_a_leg_prints_is_no_command(step: Any) -> None:
@@ -223,7 +237,7 @@ def test_the_judge_takes_nothing_for_its_own_that_an_earlier_job_left(step: Any,
 
 
 def test_a_single_shard_lies_in_the_folder_itself(tmp_path: Path) -> None:
-    assert shards(tmp_path / "absent") == (tmp_path / "absent",)
+    assert shards(tmp_path / "absent") == ()
     (tmp_path / "recordings").mkdir()
     (tmp_path / "results.json").write_text("{}")
     assert shards(tmp_path) == (tmp_path,)
