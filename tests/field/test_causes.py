@@ -28,8 +28,8 @@ RAW_PIXELS = {"calibration-preprocess-mismatch", "calibration-not-representative
 
 def findings(folder: Path) -> list[dict[str, Any]]:
     """What `driftgate explain` says about an evidence folder, best first."""
-    command = [sys.executable, "-m", "driftgate", "explain", str(folder), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    command = [sys.executable, "-m", "driftgate", "explain", str(folder), "--json", "--seconds", "600"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
     return found
