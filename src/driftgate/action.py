@@ -144,7 +144,7 @@ def run(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DR
     write_outputs(environment, {"report": str(inputs.out), "artifact": inputs.artifact})
 
     with no_commands(log):
-        code = _run_check((*program, *_arguments(inputs)), environment)
+        code = run_user_code((*program, *_arguments(inputs)), environment)
 
     results = inputs.out / RESULTS
     conclusion = conclude(code, results.read_text("utf-8", "replace") if results.is_file() else None)
@@ -157,7 +157,7 @@ def run(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DR
         {"outcome": conclusion.outcome, "first-failure": conclusion.check or ""}
         | {name: str(path) if path.exists() else "" for name, path in paths.items()},
     )
-    problems = _problems(conclusion, code)
+    problems = problems_of(conclusion, code)
     for problem in problems:
         annotate("error", problem, log)
     workspace = Path(environment.get("GITHUB_WORKSPACE") or ".").absolute()
@@ -240,7 +240,7 @@ def _arguments(inputs: Inputs) -> Iterable[str]:
             yield from (f"--{name}", value)
 
 
-def _run_check(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def run_user_code(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Its exit code. A runner that cancels signals this process only: it is passed on, so that partial results
     are written."""
     kept = {name: value for name, value in environment.items() if name not in WITHHELD}
@@ -260,7 +260,7 @@ def _run_check(command: Sequence[str], environment: Mapping[str, str]) -> int:
                 signal.signal(number, handler)
 
 
-def _problems(conclusion: Conclusion, code: int) -> tuple[Message, ...]:
+def problems_of(conclusion: Conclusion, code: int) -> tuple[Message, ...]:
     if conclusion.outcome == "passed":
         return ()
     if conclusion.outcome == "failed" and conclusion.check is not None:

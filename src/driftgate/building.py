@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from driftgate.action import _run_check
+from driftgate.action import run_user_code
 from driftgate.errors import DriftgateError, UsageError
 from driftgate.messages.message import message
 from driftgate.runner import annotate, fail, no_commands
@@ -35,7 +35,7 @@ def build(environment: Mapping[str, str], log: TextIO, now: Callable[[], float] 
     before = digests(workspace)
     began = now()
     with no_commands(log):
-        code = _run_check(("bash", "-euo", "pipefail", "-c", script), environment)
+        code = run_user_code(("bash", "-euo", "pipefail", "-c", script), environment)
     if code != 0:
         annotate("error", message("build-failed", code=code), log)
         return code

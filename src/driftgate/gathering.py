@@ -63,8 +63,10 @@ def slug_of(leg: str) -> str:
 
 
 def slug_leg(manifest: Manifest, name: str) -> str:
-    """The leg that a folder is named for; empty where it is none's."""
-    return next((leg.id for plan in manifest.plans for leg in plan.legs if slug_of(leg.id) in name), "")
+    """The leg that a folder is named for, its artifact's prefix before that; empty where it is none's."""
+    legs = [leg.id for plan in manifest.plans for leg in plan.legs]
+    named = [leg for leg in legs if name == slug_of(leg) or name.endswith(f"-{slug_of(leg)}")]
+    return max(named, key=len, default="")
 
 
 def _note(wrong: dict[str, Message], strays: list[Message], manifest: Manifest, leg: str, told: Message) -> None:
@@ -80,15 +82,15 @@ def _is_other(manifest: Manifest, shard: Shard) -> Message | None:
     if known is None or known[0].digest != shard.plan:
         return message("leg-other-plan", leg=shard.leg)
     ours, theirs = manifest.provenance, shard.provenance
-    if (ours.sha, ours.run) != (theirs.sha, theirs.run):
+    if ours != theirs:
         return message("leg-stale", leg=shard.leg, **_told(ours, theirs))
     return None
 
 
 def _told(ours: Provenance, theirs: Provenance) -> dict[str, str]:
     return {
-        "found": f"{theirs.sha[:12] or '-'} run {theirs.run or '-'}",
-        "wanted": f"{ours.sha[:12] or '-'} run {ours.run or '-'}",
+        "found": f"{theirs.sha[:12] or '-'} run {theirs.run or '-'} attempt {theirs.attempt or '-'}",
+        "wanted": f"{ours.sha[:12] or '-'} run {ours.run or '-'} attempt {ours.attempt or '-'}",
     }
 
 

@@ -25,10 +25,10 @@ from driftgate.action import (
     PUBLICATION,
     RESULTS,
     SUMMARY,
-    _problems,
-    _run_check,
     annotation_lines,
     conclude,
+    problems_of,
+    run_user_code,
 )
 from driftgate.errors import DriftgateError, UsageError
 from driftgate.escaping import commands
@@ -65,7 +65,7 @@ def plan(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = D
     if _given(environment, "boards-allowed") != "true":
         asked.append(f"--no-boards={text(_stranger(environment))}")
     with no_commands(log):
-        code = _run_check((*program, "plan", *asked), environment)
+        code = run_user_code((*program, "plan", *asked), environment)
     if code != 0:
         annotate("error", message("action-error", code=code), log)
         return code
@@ -85,7 +85,7 @@ def host(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = D
     asked += [f"--{name}={_place(environment, name)}" for name in ("plan", "out")]
     asked += [f"--cache={_place(environment, 'cache')}"] if _given(environment, "cache") else []
     with no_commands(log):
-        return _run_check((*program, "run", *asked), environment)
+        return run_user_code((*program, "run", *asked), environment)
 
 
 def board(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DRIFTGATE) -> int:
@@ -97,7 +97,7 @@ def board(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = 
     known = {name: value for name, value in environment.items() if name != "DRIFTGATE_BOARDS"}
     asked = [f"--{name}={_place(environment, name)}" for name in ("pack", "out")]
     with no_commands(log):
-        return _run_check((*program, "run", *asked), known | secrets)
+        return run_user_code((*program, "run", *asked), known | secrets)
 
 
 def judge(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DRIFTGATE) -> int:
@@ -108,8 +108,9 @@ def judge(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = 
     asked += ["--no-repro", *([f"--policy={policy}"] if policy else [])]
     for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION):
         (out / stale).unlink(missing_ok=True)
+    brought = map(str, shards(_place(environment, "shards")))
     with no_commands(log):
-        code = _run_check((*program, "report", *asked, *map(str, shards(_place(environment, "shards")))), environment)
+        code = run_user_code((*program, "report", *asked, *brought), environment)
     results = out / RESULTS
     conclusion = conclude(code, results.read_text("utf-8", "replace") if results.is_file() else None)
     if (out / SUMMARY).is_file():
@@ -120,7 +121,7 @@ def judge(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = 
         if template := _given(environment, "template"):
             _bring(_workspace(environment) / template, out / TEMPLATE)
     write_outputs(environment, {"outcome": conclusion.outcome, "first-failure": conclusion.check or ""})
-    problems = _problems(conclusion, code)
+    problems = problems_of(conclusion, code)
     for problem in problems:
         annotate("error", problem, log)
     for line in annotation_lines(out / ANNOTATIONS, _workspace(environment), said=len(problems)):

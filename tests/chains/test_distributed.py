@@ -15,6 +15,7 @@ import yaml
 
 from driftgate.domain.results import Results
 from driftgate.gathering import slug_of
+from driftgate.messages.text import text
 from driftgate.storage.document import read_results
 from support.chains import Chain, normalised, outcomes, pixels
 from support.commandline import Answer, call
@@ -113,6 +114,43 @@ def test_a_leg_on_a_board_needs_nothing_but_its_pack(tmp_path: Path) -> None:
     assert answer.code == 0, answer.out + answer.err
     (facts,) = read_results(tmp_path / "shard").facts
     assert {one.sample for one in facts.recordings} == set(facts.plan.samples.ids)
+
+
+def test_only_the_leg_on_a_board_needs_what_tells_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAB_PASSWORD", raising=False)
+    made = Distributed(tmp_path)
+    document = yaml.safe_load(made.config.read_text())
+    document["boards"]["lab"]["password"] = "${LAB_PASSWORD}"
+    made.config.write_text(yaml.safe_dump(document))
+    matrix = made.planned()
+    refused = call("run", "--pack", made.plan / "packs" / matrix["board"][0]["slug"], "--out", tmp_path / "untold")
+    assert refused.code == 2
+    (facts,) = read_results(tmp_path / "untold").facts
+    assert [text(run.reason) for run in facts.runs if run.reason] == [
+        "board lab: LAB_PASSWORD not set in the environment"
+    ]
+    monkeypatch.setenv("LAB_PASSWORD", "hunter22")
+    made.ran({"host": [], "board": matrix["board"]})
+    monkeypatch.delenv("LAB_PASSWORD")
+    made.ran({"host": matrix["host"], "board": []})
+    answer = made.report()
+    assert answer.code == 0, answer.out + answer.err
+
+
+def test_a_failure_on_a_board_is_judged_where_no_board_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Distributed(tmp_path)
+    document = yaml.safe_load(made.config.read_text())
+    document["boards"]["lab"]["password"] = "${LAB_PASSWORD}"
+    made.config.write_text(yaml.safe_dump(document))
+    chain = Chain(tmp_path / "project", ("J6M",))
+    shutil.copy(chain.build("J6M", seed=5, folder="earlier") / "net.hbm", chain.output() / "net.hbm")
+    monkeypatch.setenv("LAB_PASSWORD", "hunter22")
+    made.ran(made.planned())
+    monkeypatch.delenv("LAB_PASSWORD")
+    answer = made.report()
+    assert answer.code == 1, answer.out + answer.err
+    (judgement,) = made.results.judgements or ()
+    assert judgement.first_failure == "bc-hbm"
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def test_a_password_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> N
 
 def test_variables_that_are_not_set_or_hold_no_address_are_said_without_their_content() -> None:
     with pytest.raises(ConfigError, match="ONE, TWO not set"):
-        made({}, hosts=["${ONE}"], password="${TWO}")
+        made({}, hosts=["${ONE}"], password="${TWO}").places()
     with pytest.raises(ConfigError, match="not shown here") as caught:
         made({"ONE": "secret host"}, hosts=["${ONE}"])
     assert "secret" not in str(caught.value)

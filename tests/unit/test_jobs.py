@@ -80,7 +80,7 @@ def step(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Any:
 
 
 def planning(matrix: Mapping[str, Any] = MATRIX, unchanged: int = 0) -> str:
-    plan = {"unchanged": [{}] * unchanged}
+    plan: dict[str, list[dict[str, str]]] = {"unchanged": [{}] * unchanged}
     files = {"matrix.json": matrix, "plan.json": plan}
     wrote = (f"(out / {name!r}).write_text({json.dumps(content)!r})" for name, content in files.items())
     return "; ".join(("(out / 'packs').mkdir()", *wrote))

@@ -120,9 +120,9 @@ class BoardSession:
 def _reached(artifact: Artifact) -> tuple[Boards, Host]:
     """The pool, and the board of it. Raises ConfigError where hbm_infer cannot get there."""
     boards = artifact.options.get("boards")
-    if not isinstance(boards, Boards) or not boards.hosts:
+    host = boards.places()[0] if isinstance(boards, Boards) else None
+    if not isinstance(boards, Boards) or host is None:
         raise ConfigError(message("hbm-infer-host", stage=artifact.stage))
-    host = boards.hosts[0]
     if host.jump is not None or host.proxy:
         raise ConfigError(message("hbm-infer-jump", stage=artifact.stage, board=host.name))
     return boards, host

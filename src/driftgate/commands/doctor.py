@@ -102,7 +102,9 @@ def _pools(settings: Config) -> tuple[Sequence[Boards], Sequence[Item]]:
     unset: list[Item] = []
     for name, section in settings.settings.boards.items():
         try:
-            found.append(section.boards(name, root=settings.root, w_stride=0))
+            pool = section.boards(name, root=settings.root, w_stride=0)
+            pool.places()
+            found.append(pool)
         except DriftgateError as error:
             unset.append(Item(f"board {name}", State.MISSING, "", message("doctor-for-board"), True, error.problems))
     return found, unset

@@ -108,6 +108,7 @@ def _write(
     legs = [(job, leg) for job in jobs for leg in job.plan.legs]
     if len(legs) > MOST_LEGS:
         raise UsageError(message("plan-too-many-legs", found=len(legs), most=MOST_LEGS))
+    _require_names(legs)
     remove_tree(out / PACKS)
     origin = provenance(os.environ)
     matrix: dict[str, list[dict[str, object]]] = {"host": [], "board": []}
@@ -118,6 +119,15 @@ def _write(
             log(message("plan-packed", leg=leg.id, count=len(job.plan.samples.of_blocks(leg.blocks))))
     write_manifest(out / PLAN, Manifest(tuple(job.plan for job in jobs), origin, profile, unchanged))
     write_bytes(out / MATRIX, json.dumps(matrix, ensure_ascii=False, indent=1).encode())
+
+
+def _require_names(legs: Sequence[tuple[Job, Leg]]) -> None:
+    """Raises UsageError for legs whose names as files are one."""
+    named: dict[str, str] = {}
+    for _, leg in legs:
+        other = named.setdefault(slug_of(leg.id), leg.id)
+        if other != leg.id:
+            raise UsageError(message("plan-same-name", one=other, other=leg.id))
 
 
 def _entry(config: Config, job: Job, leg: Leg) -> dict[str, object]:

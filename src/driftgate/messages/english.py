@@ -957,6 +957,7 @@ ENGLISH: dict[str, str] = {
     "plan-packed": "packed {leg}: {count} samples",
     "run-no-leg": "say which leg: --leg with an id that `driftgate plan` prints, or --pack with the folder of one on a board",
     "run-pack-alone": "--pack says all that there is to say: leave --leg and --plan out",
+    "plan-same-name": "legs {one} and {other} have the same name as files; rename one of the subjects",
     "plan-too-many-legs": "{found} legs, and the CI's matrix takes {most}: lower --host-legs or --board-legs, or name fewer subjects",
     "planfile-garbled": "{path} is not what driftgate wrote: {reason}",
     "planfile-unreadable": "{path} cannot be read: {reason}",

@@ -104,19 +104,14 @@ class BoardSettings(Section):
         return self
 
     def boards(self, name: str, *, root: Path, w_stride: int, environment: Mapping[str, str] | None = None) -> Boards:
-        """As a value, with what the environment holds. Raises ConfigError for variables that are not set."""
+        """As a value, with what the environment holds; what it lacks is told when a board is to be reached. Raises
+        ConfigError for an address that is none."""
         held = os.environ if environment is None else environment
-        missing = sorted({v for text in self._texts() for v in _VARIABLE.findall(text) if v not in held})
-        if missing:
-            raise ConfigError(message("board-variables", board=name, names=tuple(missing)))
-        jump = None if self.jump is None else self._jump(self.jump, name, root, held)
-        hosts = tuple(
-            self._host(f"{name}#{at}" if len(self.hosts) > 1 else name, text, root, held, jump)
-            for at, text in enumerate(self.hosts, 1)
-        )
+        unset = tuple(sorted({v for text in self._texts() for v in _VARIABLE.findall(text) if v not in held}))
         return Boards(
             name=name,
-            hosts=hosts,
+            hosts=() if unset else self._hosts(name, root, held),
+            unset=unset,
             march=self.march,
             folder=self.folder.rstrip("/"),
             tool=self.tool,
@@ -131,6 +126,13 @@ class BoardSettings(Section):
             power_cycle=self.power_cycle,
             boot_seconds=self.boot,
             perf=None if self.perf is None else PerfPlan(self.perf.runs, self.perf.frames, self.perf.threads),
+        )
+
+    def _hosts(self, name: str, root: Path, held: Mapping[str, str]) -> tuple[Host, ...]:
+        jump = None if self.jump is None else self._jump(self.jump, name, root, held)
+        return tuple(
+            self._host(f"{name}#{at}" if len(self.hosts) > 1 else name, text, root, held, jump)
+            for at, text in enumerate(self.hosts, 1)
         )
 
     def _texts(self) -> tuple[str, ...]:

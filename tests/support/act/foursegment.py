@@ -101,13 +101,14 @@ def consumer(
         "boards": {
             "lab": {
                 "transport": "local",
+                "password": "${J6_PASSWORD}",  # the boards' jobs alone have it
                 "labels": ["self-hosted", BOARD_LABEL],
                 "folder": str(folder / "on-the-board"),
                 "tool": str(board),
                 "lease": 4,
             }
         },
-        "policies": {"release": {"require": "all"}},
+        "policies": {"release": {"require": ["float-int8", "bc-hbm", "board"]}},
         "subjects": dict.fromkeys(subjects, chain.subject),
         **more,
     }

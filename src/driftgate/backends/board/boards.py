@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from driftgate.backends.board.transport import Host
+from driftgate.errors import ConfigError
+from driftgate.messages.message import message
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class Boards:
     """A pool of boards of one kind: the first that is free is used. Without hosts it is this machine.
 
     `folder` holds the lock, the cache of models and what a run needs; `core`: None for any, else its number from 0.
+    `unset` are variables of the environment that would tell where they are: a machine that only plans has none of them.
     """
 
     name: str
@@ -39,3 +42,10 @@ class Boards:
     power_cycle: tuple[str, ...] = field(default=(), repr=False)
     boot_seconds: float = 90.0
     perf: PerfPlan | None = None
+    unset: tuple[str, ...] = ()
+
+    def places(self) -> tuple[Host | None, ...]:
+        """Where they are, None for this machine. Raises ConfigError where this machine is not told."""
+        if self.unset:
+            raise ConfigError(message("board-variables", board=self.name, names=self.unset))
+        return self.hosts or (None,)

@@ -56,7 +56,7 @@ class Pool:
         Raises BackendError where none can be reached, all refuse, or none becomes free in time; Full where none has
         room; Lost where the only one cannot be reached.
         """
-        hosts: Sequence[Host | None] = (only,) if only is not None else (self.boards.hosts or (None,))
+        hosts: Sequence[Host | None] = (only,) if only is not None else self.boards.places()
         places = [_Place(host) for host in hosts]
         begun = self.clock()
         taken: _Place | None = None
@@ -144,4 +144,4 @@ def open_board(boards: Boards, host: Host | None) -> Transport:
 
 def all_hosts(boards: Boards) -> Iterator[Host | None]:
     """Those of a pool, or this machine."""
-    yield from boards.hosts or (None,)
+    yield from boards.places()
