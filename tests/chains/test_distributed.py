@@ -179,6 +179,12 @@ def other_commit(shard: Path) -> None:
     (shard / "leg.json").write_text(json.dumps(note))
 
 
+def earlier_attempt(shard: Path) -> None:
+    note = json.loads((shard / "leg.json").read_text())
+    note["provenance"]["attempt"] = "0"
+    (shard / "leg.json").write_text(json.dumps(note))
+
+
 def other_plan(shard: Path) -> None:
     note = json.loads((shard / "leg.json").read_text())
     note["plan"] = "0" * 64
@@ -211,6 +217,7 @@ def pickled_recording(shard: Path) -> None:
         (garble, "cannot be read"),
         (unmark, "no leg.json"),
         (other_commit, "is of ffffffffffff"),
+        (earlier_attempt, "attempt 0"),
         (other_plan, "of another plan"),
         (tampered_plan, "cannot be read"),
         (forged_recording, "is not what the leg says it is"),
@@ -271,6 +278,16 @@ def test_more_legs_than_a_matrix_takes_are_refused(tmp_path: Path) -> None:
     answer = call("plan", "-c", made.config, "--out", made.plan, "--host-legs", "3")
     assert answer.code == 2
     assert "360 legs" in answer.err
+
+
+def test_legs_whose_names_as_files_are_one_are_refused(tmp_path: Path) -> None:
+    made = Distributed(tmp_path)
+    document = yaml.safe_load(made.config.read_text())
+    document["subjects"] = dict.fromkeys(("net 1", "net:1"), document["subjects"]["net"])
+    made.config.write_text(yaml.safe_dump(document))
+    answer = call("plan", "-c", made.config, "--out", made.plan)
+    assert answer.code == 2
+    assert "the same name as files" in " ".join(answer.err.split())
 
 
 @pytest.mark.parametrize(
