@@ -36,8 +36,9 @@ def gather(manifest: Manifest, folders: Iterable[Path]) -> Gathered:
         try:
             shard = read_shard_note(folder)
             if shard is None:
-                told = message("leg-unmarked", folder=folder.name)
-                _note(wrong, strays, manifest, slug_leg(manifest, folder.name), told)
+                leg = slug_leg(manifest, folder.name)
+                told = message("leg-unmarked", leg=leg or "-", folder=folder.name)
+                _note(wrong, strays, manifest, leg, told)
                 continue
             leg = shard.leg
             if (other := _is_other(manifest, shard)) is not None:
@@ -48,8 +49,9 @@ def gather(manifest: Manifest, folders: Iterable[Path]) -> Gathered:
                 _note(wrong, strays, manifest, leg, message("leg-other-plan", leg=leg))
                 continue
         except (DriftgateError, OSError) as error:
-            told = message("leg-unreadable", folder=folder.name, reason=str(error).splitlines()[0])
-            _note(wrong, strays, manifest, slug_leg(manifest, folder.name), told)
+            leg = slug_leg(manifest, folder.name)
+            told = message("leg-unreadable", leg=leg or "-", folder=folder.name, reason=str(error).splitlines()[0])
+            _note(wrong, strays, manifest, leg, told)
             continue
         brought.setdefault(leg, []).append(facts[0])
         recordings.setdefault(facts[0].plan.key, []).append(folder / RECORDINGS)

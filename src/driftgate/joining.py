@@ -30,6 +30,7 @@ class Recorded:
 
     def __init__(self, facts: Facts, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
+        self._plan = facts.plan
         self._known = {(one.stage, one.sample): one for one in facts.recordings}
         self.problems: list[Problem] = []
 
@@ -41,22 +42,26 @@ class Recorded:
         for folder in self._folders:
             if (folder / stage / f"{sample}.npz").is_file():
                 return self._read(known, folder / stage)
-        self.problems.append(Problem(stage, None, message("recording-absent", stage=stage, sample=sample)))
+        self._lack(known, "recording-absent")
         return None
 
     def _read(self, known: Recording, folder: Path) -> tuple[Recording, Tensors] | None:
         try:
             tensors = open_source(folder).read(known.sample)
         except SampleError as error:
-            reason = message("recording-other", stage=known.stage, sample=known.sample, reason=str(error))
-            self.problems.append(Problem(known.stage, None, reason))
+            self._lack(known, "recording-other", reason=str(error).splitlines()[0])
             return None
         found = tuple((name, tensors_digest({name: value})) for name, value in sorted(tensors.items()))
         if found != known.files:
-            reason = message("recording-other", stage=known.stage, sample=known.sample, reason="digest")
-            self.problems.append(Problem(known.stage, None, reason))
+            self._lack(known, "recording-other", reason="digest")
             return None
         return known, tensors
+
+    def _lack(self, known: Recording, code: str, **said: str) -> None:
+        legs = (leg for leg in self._plan.legs if known.stage in leg.stages)
+        leg = next((leg.id for leg in legs if known.sample in self._plan.samples.of_blocks(leg.blocks)), "-")
+        reason = message(code, leg=leg, stage=known.stage, sample=known.sample, **said)
+        self.problems.append(Problem(known.stage, None, reason))
 
 
 def joined(facts: Facts, folders: Sequence[Path], job: Job | None) -> Facts:
