@@ -9,6 +9,7 @@ from pathlib import Path
 from driftgate import __version__
 from driftgate.domain.facts import Facts
 from driftgate.domain.results import Results, Tool
+from driftgate.domain.runs import RunOutcome
 from driftgate.errors import StorageError
 from driftgate.messages.message import message
 from driftgate.plan import Job
@@ -68,7 +69,9 @@ def _since(facts: Facts) -> str | None:
 
 
 def _is_whole(facts: Facts) -> bool:
-    """Whether every stage was run on every sample."""
+    """Whether every stage was run on every sample, and nothing stood in the way of what was to be measured."""
     planned = len(facts.plan.samples.ids)
     done = {stage: sum(run.samples_done for run in facts.runs_of(stage)) for stage in facts.plan.stages}
+    if facts.problems or any(run.outcome is not RunOutcome.PASSED for run in facts.runs):
+        return False
     return all(count >= planned for count in done.values())

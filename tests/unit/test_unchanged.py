@@ -122,6 +122,17 @@ def test_a_subject_that_was_left_unfinished_runs_again(made: Two) -> None:
     assert {leg.split("/")[0] for leg in rest} == {leg.split("/")[0] for leg in legs[1:]}
 
 
+def test_a_subject_of_which_something_could_not_be_measured_runs_again(made: Two) -> None:
+    path = made.root / "base" / "results.json"
+    document = json.loads(path.read_text())
+    for facts in document["facts"]:
+        if facts["plan"]["subject"] == "left":
+            reason = {"code": "leg-missing", "params": [["leg", "a"]]}
+            facts["problems"] = [{"where": "onnx", "output": None, "reason": reason}]
+    path.write_text(json.dumps(document))
+    assert {leg.split("/")[0] for leg in made.planned("--changed", made.root / "base")} == {"left"}
+
+
 def test_samples_that_changed_are_a_change(made: Two) -> None:
     made.parts["left"].npz("eval.npz", x=inputs(6, seed=3))
     assert {leg.split("/")[0] for leg in made.planned("--changed", made.root / "base")} == {"left"}

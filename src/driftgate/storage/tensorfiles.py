@@ -254,7 +254,7 @@ class SampleFolder:
         """The arrays of a sample's files; within a folder, a tensor is named by its path without `.npy`."""
         files = self.files(sample_id)
         if files[0].suffix == ".npz":
-            return _read_npz(files[0])
+            return read_npz(files[0])
         root = self._path / sample_id
         return {file.relative_to(root).as_posix()[:-4]: _read_npy(file) for file in files}
 
@@ -265,7 +265,8 @@ class SampleFolder:
         return self._samples[sample_id]
 
 
-def _read_npz(path: Path) -> dict[str, Tensor]:
+def read_npz(path: Path) -> dict[str, Tensor]:
+    """The arrays of one file, without pickles. Raises SampleError where it is empty, damaged or unreadable."""
     headers = _npz_headers(path)
     if not headers:
         raise SampleError(message("tensors-empty", path=str(path)))
