@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import signal
@@ -406,7 +407,7 @@ class SshChannel:
 
     def wait(self, *, seconds: float) -> int:
         """See Channel."""
-        has_ended = self._channel.status_event.wait(seconds)
+        has_ended = any(self._channel.status_event.wait(POLL_SECONDS) for _ in _polls(seconds))
         code = self._channel.exit_status
         if code >= 0:
             return code
@@ -434,20 +435,17 @@ class SshChannel:
 
     def _received(self, seconds: float) -> bytes:
         """All that came, for paramiko moves what it keeps each time some of it is taken."""
-        deadline = time.monotonic() + seconds
-        while True:
+        for _ in _polls(seconds):
             try:
                 data: bytes = self._channel.recv(BACKLOG_BYTES)
             except TimeoutError:
-                if time.monotonic() < deadline:
-                    continue
-                reason = f"it wrote nothing for {seconds:.3g} s"
-                raise self._link.lost("reading from a command", reason) from None
+                continue
             except (paramiko.SSHException, EOFError, OSError) as error:
                 raise self._link.lost("reading from a command", error) from None
             if not data and not self._channel.eof_received and self._link.has_ended():
                 raise self._link.lost("reading from a command", "the connection is closed")
             return data
+        raise self._link.lost("reading from a command", f"it wrote nothing for {seconds:.3g} s")
 
     def _see_its_end(self) -> None:
         if self._channel.exit_status_ready():
@@ -465,6 +463,12 @@ class SshChannel:
             if not data:
                 return
             self._tail.add(data)
+
+
+def _polls(seconds: float) -> range:
+    """So many polls are that time while this machine is awake. One that slept, as laptops and virtual machines do, has
+    its deadlines behind it before it has read what came."""
+    return range(max(1, math.ceil(seconds / POLL_SECONDS)))
 
 
 class SshTransport:
