@@ -4,19 +4,16 @@ within a budget of bytes: a run that changed nothing is not made again."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 
 from driftgate.backends.registry import backend
 from driftgate.domain.digest import digest
-from driftgate.domain.runs import Environment
-from driftgate.domain.tensors import Signature
 from driftgate.errors import SampleError, StorageError
-from driftgate.messages.message import Message, message
+from driftgate.messages.message import message
 from driftgate.sessions import Artifact, Session, Tensor, Tensors
-from driftgate.sharing import Opener
+from driftgate.sharing import Around, Opener
 from driftgate.storage.npz import write_npz
 from driftgate.storage.tensorfiles import read_npz, tensors_digest
 
@@ -93,40 +90,14 @@ class _Opening:
         return self._inner.__exit__(kind, error, trace)
 
 
-class _Remembering:
+class _Remembering(Around):
     """A session that runs only what it never ran."""
 
     def __init__(self, session: Session, recall: Recall, artifact: tuple[str, str]) -> None:
-        self._session, self._recall = session, recall
+        super().__init__(session)
+        self._recall = recall
         self._identity = digest((*artifact, session.environment.id))
         self._is_trusted: bool | None = None  # None: nothing was compared yet
-
-    @property
-    def signature(self) -> Signature | None:
-        """That of the session."""
-        return self._session.signature
-
-    @property
-    def optional_inputs(self) -> tuple[str, ...]:
-        """Those of the session; none where it has no such thing."""
-        found: tuple[str, ...] = getattr(self._session, "optional_inputs", ())
-        return found
-
-    @property
-    def told(self) -> Mapping[str, str]:
-        """What the artifact says of itself."""
-        found: Mapping[str, str] = getattr(self._session, "told", {})
-        return found
-
-    @property
-    def environment(self) -> Environment:
-        """That of the session."""
-        return self._session.environment
-
-    @property
-    def notes(self) -> tuple[Message, ...]:
-        """Those of the session."""
-        return self._session.notes
 
     def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
         """The outputs, recalled where these feeds of this sample were run before.
@@ -143,11 +114,3 @@ class _Remembering:
             self._is_trusted = tensors_digest(known) == tensors_digest(made)
         self._recall.keep(key, made)
         return made
-
-    def __enter__(self) -> _Remembering:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None

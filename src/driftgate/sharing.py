@@ -58,14 +58,11 @@ class Shared:
         self._resources.close()
 
 
-class _Once:
-    """A session that runs the same feeds of a sample once; what came of the last sample is kept."""
+class Around:
+    """A session around another: what it says is what that one says. Who opened that one closes it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._sample: str | None = None
-        self._answers: list[tuple[Tensors, dict[str, Tensor]]] = []
-        self._failed: DriftgateError | None = None
 
     @property
     def signature(self) -> Signature | None:
@@ -107,6 +104,28 @@ class _Once:
         return self._session.notes
 
     def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
+        """The outputs of the session."""
+        return self._session.infer(feeds, sample=sample)
+
+    def __enter__(self) -> Around:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class _Once(Around):
+    """A session that runs the same feeds of a sample once; what came of the last sample is kept."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._sample: str | None = None
+        self._answers: list[tuple[Tensors, dict[str, Tensor]]] = []
+        self._failed: DriftgateError | None = None
+
+    def infer(self, feeds: Tensors, *, sample: str) -> dict[str, Tensor]:
         """The outputs, from the first time these feeds were given; a session that failed has failed for all."""
         if self._failed is not None:
             raise self._failed
@@ -122,11 +141,3 @@ class _Once:
             raise
         self._answers.append((dict(feeds), made))
         return dict(made)
-
-    def __enter__(self) -> _Once:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
