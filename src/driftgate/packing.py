@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from driftgate.backends.quantfile import signature_path
-from driftgate.backends.routing import ON_BOARDS
+from driftgate.backends.routing import BOARD_BACKENDS
 from driftgate.domain.chain import FeedKind
 from driftgate.domain.plan import Leg
 from driftgate.domain.platforms import PLATFORMS
@@ -23,8 +23,6 @@ from driftgate.storage.pack import MODELS, Pack, PackedArtifact, PackedData, Sto
 from driftgate.storage.planfile import Provenance
 from driftgate.storage.tensorfiles import tensors_digest
 
-#: Backends whose stages run on boards, or on a machine that is one.
-BOARD_BACKENDS = (*ON_BOARDS, "hbm_runtime")
 #: Options that go along; others name files and interpreters of this machine.
 KEPT = ("model", "core", "priority", "timeout", "remote_root", "python")
 KNOWN_HOSTS = "known_hosts"

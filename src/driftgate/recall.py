@@ -4,11 +4,12 @@ within a budget of bytes: a run that changed nothing is not made again."""
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 
 from driftgate.backends.registry import backend
+from driftgate.backends.routing import BOARD_BACKENDS
 from driftgate.domain.digest import digest
 from driftgate.errors import SampleError, StorageError
 from driftgate.messages.message import message
@@ -37,13 +38,15 @@ class Recall:
             ) from error
 
     def around(self, opener: Opener) -> Opener:
-        """Opens sessions that remember."""
+        """Opens sessions that remember; what a board says now is what is asked of it, and never recalled."""
 
-        def opened(artifact: Artifact) -> AbstractContextManager[Session]:
+        @contextmanager
+        def remembering(artifact: Artifact) -> Iterator[Session]:
             identity = (backend(artifact.backend).digest(artifact), repr(sorted(artifact.options.items())))
-            return _Opening(opener(artifact), self, identity)
+            with opener(artifact) as session:
+                yield _Remembering(session, self, identity)
 
-        return opened
+        return lambda artifact: (opener if artifact.backend in BOARD_BACKENDS else remembering)(artifact)
 
     def find(self, key: str) -> dict[str, Tensor] | None:
         """The outputs of a key; None where there are none, or they are damaged."""
@@ -71,23 +74,6 @@ class Recall:
             held += path.stat().st_size
             if held > self._budget:
                 path.unlink(missing_ok=True)
-
-
-class _Opening:
-    """A session that is about to be opened."""
-
-    def __init__(self, inner: AbstractContextManager[Session], recall: Recall, artifact: tuple[str, str]) -> None:
-        self._inner, self._recall, self._artifact = inner, recall, artifact
-
-    def __enter__(self) -> Session:
-        session = self._inner.__enter__()
-        elsewhere = getattr(session, "ahead", None) is not None  # a board's samples are on their way already
-        return session if elsewhere else _Remembering(session, self._recall, self._artifact)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return self._inner.__exit__(kind, error, trace)
 
 
 class _Remembering(Around):

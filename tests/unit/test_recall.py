@@ -3,12 +3,16 @@ nothing that is told depends on it."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from driftgate.backends.routing import BOARD_BACKENDS
+from driftgate.recall import Recall
+from driftgate.sessions import Artifact
 from driftgate.storage.document import read_results
 from support.commandline import call
 from support.models import answer, tiny
@@ -151,3 +155,17 @@ def test_a_cache_that_cannot_be_is_refused(size: str, folder: str, said: str, co
     told = call("check", "-c", counted.write(), "--out", counted.root / "out", *given)
     assert told.code == 2
     assert said in " ".join(told.err.split())
+
+
+@pytest.mark.parametrize("kind", BOARD_BACKENDS)
+def test_a_board_is_asked_itself(kind: str, tmp_path: Path) -> None:
+    opened: list[Artifact] = []
+    session: Any = nullcontext()
+
+    def opener(artifact: Artifact) -> Any:
+        opened.append(artifact)
+        return session
+
+    artifact = Artifact("hbm", kind, tmp_path / "net.hbm")
+    assert Recall(tmp_path / "cache").around(opener)(artifact) is session
+    assert opened == [artifact]

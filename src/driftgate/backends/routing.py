@@ -11,6 +11,8 @@ from driftgate.sessions import Artifact
 VENDOR, BOARD, INFER = "hbruntime", "board", "hbm_infer"
 #: Those that are told about a pool of boards.
 ON_BOARDS = (BOARD, INFER)
+#: Those, and what runs where this machine is the board.
+BOARD_BACKENDS = (*ON_BOARDS, "hbm_runtime")
 
 
 def on_board(artifact: Artifact, board: str | None) -> Artifact:
