@@ -16,13 +16,13 @@ from threading import Thread
 
 import pytest
 
-from driftgate.backends.board.aliases import Aliases
 from driftgate.backends.board.knownhosts import KnownKey, entry_name, keys_of, parse
 from driftgate.backends.board.local import open_local
 from driftgate.backends.board.ssh import open_ssh
 from driftgate.backends.board.streams import TAIL_BYTES
 from driftgate.backends.board.transport import Channel, Host, Lost, Transport
 from driftgate.errors import BackendError
+from driftgate.masking.aliases import Aliases
 from support.board.lab import TestBoard, wait_until
 
 SECONDS = 60.0

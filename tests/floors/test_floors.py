@@ -24,6 +24,7 @@ FLOORS = (
     "sessions",
     "aside",
     "escaping",
+    "masking",
     "storage",
     "vendor",
     "judgement",

@@ -25,12 +25,12 @@ from paramiko.pkey import UnknownKeyType
 from paramiko.ssh_exception import IncompatiblePeer
 
 from driftgate.backends.board import knownhosts
-from driftgate.backends.board.aliases import Aliases
 from driftgate.backends.board.running import ENDING, STALLED_SECONDS, done
 from driftgate.backends.board.streams import BACKLOG_BYTES, TAIL_BYTES, Tail
 from driftgate.backends.board.transport import Done, Host, Lost, Transport
 from driftgate.backends.board.wire import Stream, Wire
 from driftgate.errors import BackendError
+from driftgate.masking.aliases import Aliases
 from driftgate.messages.message import Message, message
 
 #: The fastest first, as far as paramiko and the board have them; the others follow in paramiko's order.

@@ -1,0 +1,1 @@
+"""What must never be shown: secrets, tokens, passwords, addresses; and the text without them."""
