@@ -13,7 +13,7 @@ BENCH := .cache/bench-venv
 PACKAGE := .venv/package.stamp
 TOOLS := .venv/tools.stamp
 
-SCHEMAS := config results samples
+SCHEMAS := bundle config results samples
 
 .PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains board field act bench dist clean
 all: test lint types floors schema-check packaging github localisation diagnosis chains board field act

@@ -20,6 +20,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "report": ("report", "Merge shards, judge again, write the reports."),
     "diff": ("diff", "Compare two artifacts on the same inputs."),
     "explain": ("explain", "Say why the two sides of an evidence folder differ."),
+    "bundle": ("bundle", "Write the evidence of a finished check as one file to hand on."),
+    "replay": ("replay", "Run the failing link of a bundle again."),
     "comment": ("comment", "Keep one comment on the pull request that shows the newest run."),
     "schema": ("schema", "Print the JSON Schema of a document."),
 }

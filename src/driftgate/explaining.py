@@ -24,7 +24,7 @@ from driftgate.domain.tensors import Quantization, Signature, TensorSpec
 from driftgate.errors import BackendError, DriftgateError, LoadRefused, SampleError
 from driftgate.investigating import failed_links, found_of
 from driftgate.localisation.subject import Parts
-from driftgate.messages.message import message
+from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.misplaced import odd_one_out, written_before
 from driftgate.numerics.alignment import alike, all_equal, dequantised
@@ -61,21 +61,32 @@ class _Side:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failing link, the samples that it is shown on, and what both of its sides gave for them; without `evidence`
+    they could not be run again, and `notes` say why."""
+
+    link: Link
+    samples: tuple[str, ...]
+    evidence: Evidence | None = None
+    notes: tuple[Message, ...] = ()
+
+
 def first_failed(job: Job, judgement: Judgement) -> Link | None:
     """The first link in the route that failed."""
     return next(iter(failed_links(job, judgement)), None)
 
 
-def explain_link(
-    job: Job, link: Link, facts: Facts, samples: Sequence[str], *, seconds: float = SECONDS
-) -> Investigation:
-    """What experiments on a link's samples say of the cause, put to what an investigation found of its nodes.
+def explain_link(job: Job, failure: Failure, facts: Facts, *, seconds: float = SECONDS) -> Investigation:
+    """What experiments on a failing link's samples say of the cause, put to what an investigation found of its nodes.
 
-    Where not even the samples can be run again, a note of the investigation says why.
+    Where not even the samples could be run again, notes of the investigation say why.
     """
+    link, evidence = failure.link, failure.evidence
     found = found_of(facts, link)
+    if evidence is None:
+        return replace(found, notes=(*found.notes, *failure.notes))
     try:
-        evidence = gathered(job, link, samples)
         with ExitStack() as stack:
             fed = (evidence.feeds_a, evidence.feeds_b or evidence.feeds_a)
             stages = (link.reference, link.candidate)
@@ -85,7 +96,7 @@ def explain_link(
         return replace(found, notes=(*found.notes, *error.problems))
     explanations = diagnosis.explanations
     if not any(one.confirmed for one in explanations):
-        explanations = (*explanations, *_misplaced(job, link, samples))
+        explanations = (*explanations, *_misplaced(job, link, failure.samples))
     return replace(
         found,
         explained=True,
@@ -113,18 +124,23 @@ def _misplaced(job: Job, link: Link, samples: Sequence[str]) -> tuple[Explanatio
         return ()
 
 
-def gathered(job: Job, link: Link, samples: Sequence[str]) -> Evidence:
-    """The evidence of a link: both stages run once more on these samples, together where both take a batch.
-
-    Raises what the sessions raise, but for a candidate that is refused.
-    """
+def failure_of(job: Job, link: Link, samples: Sequence[str]) -> Failure:
+    """A failing link with its evidence: both stages run once more on these samples, together where both take a batch,
+    else on the first of them."""
     names = common_names(job.outputs.names)
-    sides = [_side(job, stage, samples, names) for stage in (link.reference, link.candidate)]
-    if len(samples) > 1 and any(side is None for side in sides):
-        return gathered(job, link, samples[:1])
+    try:
+        sides = [_side(job, stage, samples, names) for stage in (link.reference, link.candidate)]
+    except DriftgateError as error:
+        return Failure(link, tuple(samples), None, error.problems)
     a, b = sides
-    if a is None or b is None:
-        raise BackendError(message("explain-samples-differ", link=link.name))
+    if a is not None and b is not None:
+        return Failure(link, tuple(samples), _evidence(job, link, a, b))
+    if len(samples) > 1:
+        return failure_of(job, link, samples[:1])
+    return Failure(link, tuple(samples), None, (message("explain-samples-differ", link=link.name),))
+
+
+def _evidence(job: Job, link: Link, a: _Side, b: _Side) -> Evidence:
     told_b = {} if b.recorded or all_equal(a.feeds, b.feeds) else b.feeds
     return Evidence(
         folder=Path(),

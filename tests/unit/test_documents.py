@@ -22,6 +22,7 @@ from driftgate.errors import StorageError
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
 from driftgate.settings.load import config_schema
+from driftgate.storage.bundle import bundle_schema
 from driftgate.storage.document import FACTS, RESULTS, encode_results, read_results, results_schema
 from driftgate.storage.folder import write_all
 from driftgate.storage.manifest import manifest_schema
@@ -295,7 +296,7 @@ def assert_holds(value: Any, stored: Any) -> None:
 
 
 def test_the_published_schemas_are_what_the_command_prints() -> None:
-    names = {"config", "results", "samples"}
+    names = {"bundle", "config", "results", "samples"}
     assert {file.name for file in SCHEMAS.iterdir()} == {f"{name}.schema.json" for name in names}
     for name in names:
         answer = call("schema", name)
@@ -303,7 +304,7 @@ def test_the_published_schemas_are_what_the_command_prints() -> None:
         assert (SCHEMAS / f"{name}.schema.json").read_text("utf-8") == answer.out, f"driftgate schema {name} > it"
 
 
-@pytest.mark.parametrize("schema", [config_schema, results_schema, manifest_schema])
+@pytest.mark.parametrize("schema", [bundle_schema, config_schema, results_schema, manifest_schema])
 def test_the_schemas_are_schemas(schema: Callable[[], Mapping[str, Any]]) -> None:
     Draft202012Validator.check_schema(schema())
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from driftgate.commands.checking import OUTPUTS, check
+from driftgate.commands.bundles import bundle_options, wish
+from driftgate.commands.checking import STALE, check
 from driftgate.commands.effort import cache_options, effort, effort_options, recall_of
 from driftgate.commands.links import run_links
 from driftgate.commands.speaking import LogText, guarded, verbose_option
@@ -27,6 +28,7 @@ DEMO = "demo"
 @click.option("--nodes/--no-nodes", default=True, help="Look for the first diverging node of the first failing link.")
 @effort_options
 @cache_options
+@bundle_options
 @verbose_option
 @guarded
 def command(
@@ -42,14 +44,19 @@ def command(
     repro: bool,
     cache: Path | None,
     cache_size: str,
+    bundle: str,
+    include_models: bool,
+    full_bundle: Path | None,
+    bundle_size: str,
     verbose: bool,
 ) -> int:
     """Run the chain of every subject, find the first stage that changed, and write the reports."""
     log_text = LogText(verbose=verbose)
+    wished = wish(bundle, include_models, full_bundle, bundle_size)
     wanted = effort(memory, node_samples, repro=repro) if nodes else None
     name, _, fault = config.partition(":")
     path = Path(config)
-    remove_all(out, OUTPUTS)
+    remove_all(out, STALE)
     if name == DEMO and not path.exists():
         path = build(out / "project", fault or None)
     return check(
@@ -63,4 +70,5 @@ def command(
         links=run_links(os.environ),
         effort=wanted,
         recall=recall_of(cache, cache_size),
+        wish=wished,
     )

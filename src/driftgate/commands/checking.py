@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from driftgate import __version__
 from driftgate.aside import Aside
 from driftgate.boardcheck import board_checked
-from driftgate.commands.speaking import EXIT_ERROR, LogText, log, progress, stdout, stopped_while_waiting
+from driftgate.commands.bundles import NEVER, Failing, Ground, Wish, leave_bundle
+from driftgate.commands.speaking import (
+    EXIT_ERROR,
+    LogText,
+    hide,
+    hiding,
+    log,
+    progress,
+    stdout,
+    stopped_while_waiting,
+)
 from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
@@ -35,6 +48,7 @@ from driftgate.reporting.junit import junit
 from driftgate.reporting.markdown import summary
 from driftgate.reporting.terminal import show
 from driftgate.settings.load import Config, load
+from driftgate.storage.bundle import BUNDLE, forget_parts
 from driftgate.storage.document import FACTS, RESULTS, encode_results
 from driftgate.storage.folder import remove_tree, write_all
 from driftgate.verifying import Verifier, second_opinion
@@ -44,11 +58,14 @@ JUNIT, SUMMARY, LOG_FILE = "junit.xml", "summary.md", "driftgate.log"
 #: What the action tells the runner, and what it may post: a token that can only read leaves the comment as a file.
 ANNOTATIONS, COMMENT = "annotations.json", "comment.md"
 OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, ANNOTATIONS, COMMENT, LOG_FILE)
+#: What of an earlier run must not be taken for this one's.
+STALE = (*OUTPUTS, BUNDLE)
 #: The folder of the smallest part that shows the first divergence.
 REPRO = "repro"
 NOWHERE = CommentLinks()
 #: What may be asked about a sample of a link.
 Question = Callable[[Job, Link, Facts, str], Investigation | None]
+NO_BUNDLE = Wish(when=NEVER)
 NONE_ASIDE: Mapping[tuple[str, str], Aside] = {}
 
 
@@ -64,15 +81,19 @@ def check(
     links: CommentLinks = NOWHERE,
     effort: Effort | None = None,
     recall: Recall | None = None,
+    wish: Wish = NO_BUNDLE,
 ) -> int:
     """Run everything a configuration asks for and return the exit code; what an earlier run left in `out` must be
     gone already."""
     remove_tree(out / REPRO)
     remove_tree(out / RECORDINGS)
+    forget_parts(out / BUNDLE)
     config = load(config_path)
+    hide(config.hidden(os.environ))
     jobs = prepare(config, subjects=subjects, profile=profile)
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
-    with stopped_while_waiting() as breakable:
+    failing = Failing() if effort is None else Failing(effort.samples)
+    with stopped_while_waiting() as breakable, private_folder(out, effort, wish) as repros:
         asides = {} if effort is None else {job.plan.key: effort.aside() for job in jobs}
         facts, interrupted = captured(jobs, breakable, asides, recall=recall)
         if recall is not None:
@@ -82,11 +103,11 @@ def check(
                 judgements = judged(facts, policies)
                 facts = recorded(jobs, facts, judgements, out)
                 if effort is not None:
-                    facts = investigated(jobs, facts, judgements, effort, out, asides)
-                    facts = explained(jobs, facts, judgements, effort)
+                    facts = investigated(jobs, facts, judgements, effort, repros, asides)
+                    facts = explained(jobs, facts, judgements, effort, failing)
                     facts = cross_checked(jobs, facts, judgements)
                     facts = verified(jobs, facts, judgements, config)
-        return deliver(
+        done = deliver(
             facts,
             policies,
             out,
@@ -96,6 +117,24 @@ def check(
             config=config,
             links=links,
         )
+        if not interrupted:
+            with breakable():
+                written = {} if repros is None else {job.plan.key: own_folder(repros, job, jobs) for job in jobs}
+                leave_bundle(Ground(done.results, out, jobs, policies, failing, config, written), wish, quiet=as_json)
+        return done.code
+
+
+@contextmanager
+def private_folder(out: Path, effort: Effort | None, wish: Wish) -> Iterator[Path | None]:
+    """Where repros are written: beside the reports, or, where a part of the model must not be there, in a folder of
+    our own for the bundle that stays on this machine; None where nobody wants one."""
+    if effort is not None and effort.repro:
+        yield out / REPRO
+    elif effort is not None and wish.full is not None:
+        with tempfile.TemporaryDirectory(prefix="driftgate-") as folder:
+            yield Path(folder) / REPRO
+    else:
+        yield None
 
 
 def captured(
@@ -154,7 +193,7 @@ def judged(facts: Sequence[Facts], policies: Mapping[str, Policy]) -> tuple[Judg
     return tuple(judge(one, policies[one.plan.subject]) for one in facts)
 
 
-def _own_folder(folder: Path, job: Job, jobs: Sequence[Job]) -> Path:
+def own_folder(folder: Path, job: Job, jobs: Sequence[Job]) -> Path:
     """Where a job writes below a folder: of several subjects, and of several targets, each has its own."""
     if len(jobs) > 1:
         folder /= job.plan.subject
@@ -169,7 +208,7 @@ def recorded(
     for job, one, judgement in zip(jobs, facts, judgements, strict=True):
         samples = chosen(job, judgement) if not job.state else ()
         if samples:
-            folder = _own_folder(out / RECORDINGS, job, jobs)
+            folder = own_folder(out / RECORDINGS, job, jobs)
             kept, problems = record(job, samples, folder)
             one = replace(one, recordings=(*one.recordings, *kept), problems=(*one.problems, *problems))
             log(message("recorded", samples=samples, count=len(kept)))
@@ -182,10 +221,10 @@ def investigated(
     facts: Sequence[Facts],
     judgements: Sequence[Judgement],
     effort: Effort,
-    out: Path,
+    repros: Path | None,
     asides: Mapping[tuple[str, str], Aside] = NONE_ASIDE,
 ) -> tuple[Facts, ...]:
-    """The facts with what an investigation of each job's first failing link found, its repro below `out`."""
+    """The facts with what an investigation of each job's first failing link found, its repro below `repros`."""
     found: list[Facts] = []
     for job, one, judgement in zip(jobs, facts, judgements, strict=True):
         link = first_to_look_into(job, judgement)
@@ -195,27 +234,27 @@ def investigated(
         samples = worst_samples(one, judgement, link, effort.samples)
         with progress(message("progress-nodes", link=link.name)) as advance:
             inquiry = look_into(job, link, samples, effort, aside=asides.get(job.plan.key), progress=advance)
-        folder = _own_folder(out / REPRO, job, jobs)
-        found.append(with_found(one, inquiry.write_repro(folder) if effort.repro else inquiry.found))
+        made = inquiry.found if repros is None else inquiry.write_repro(own_folder(repros, job, jobs))
+        found.append(with_found(one, made))
         log(message("investigated", link=link.name, seconds=inquiry.found.seconds))
     return tuple(found)
 
 
 def explained(
-    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], effort: Effort
+    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], effort: Effort, failing: Failing
 ) -> tuple[Facts, ...]:
     """The facts with what experiments on each job's first failing link say of its cause."""
     found: list[Facts] = []
     for job, one, judgement in zip(jobs, facts, judgements, strict=True):
-        link = first_failed(job, judgement) if effort.seconds > 0 else None
-        if link is None:
+        failure = failing.of(job, one, judgement) if effort.seconds > 0 else None
+        if failure is None:
             found.append(one)
             continue
-        samples = worst_samples(one, judgement, link, effort.samples)
-        with progress(message("progress-explain", link=link.name)):
-            made = explain_link(job, link, one, samples, seconds=effort.seconds)
+        name = failure.link.name
+        with progress(message("progress-explain", link=name)):
+            made = explain_link(job, failure, one, seconds=effort.seconds)
         found.append(with_found(one, made))
-        log(message("explained", link=link.name, count=len(made.explanations)))
+        log(message("explained", link=name, count=len(made.explanations)))
     return tuple(found)
 
 
@@ -267,6 +306,14 @@ def _log_runs(facts: Facts) -> None:
             log(run.reason)
 
 
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The results as they were written, and the exit code."""
+
+    results: Results
+    code: int
+
+
 def deliver(
     facts: Sequence[Facts],
     policies: Mapping[str, Policy],
@@ -277,9 +324,11 @@ def deliver(
     interrupted: bool = False,
     config: Config | None = None,
     links: CommentLinks = NOWHERE,
-) -> int:
-    """Judge, write every report together where there is a folder for them, show the table; the exit code."""
-    results = Results(TOOL, tuple(facts), judged(facts, policies))
+) -> Delivered:
+    """Judge, write every report together where there is a folder for them, show the table. Of what tools and machines
+    said, secrets and addresses are in none of them."""
+    masked = tuple(map(hiding().facts, facts))
+    results = Results(TOOL, masked, judged(masked, policies))
     files = encode_results(results)
     log(message("outcome", outcome=results.outcome.value))
     if out is not None:
@@ -300,9 +349,10 @@ def deliver(
         show(results, console)
         if out is not None:
             console.print(inert(str(out / SUMMARY)), markup=False, style="dim")
-    return EXIT_ERROR if interrupted else results.exit_code
+    return Delivered(results, EXIT_ERROR if interrupted else results.exit_code)
 
 
 def write_shard(facts: Sequence[Facts], out: Path, log_text: LogText) -> None:
     """Facts without judgement, for `report` to merge."""
-    write_all(out, {**encode_results(Results(TOOL, tuple(facts))), LOG_FILE: log_text.content()})
+    masked = tuple(map(hiding().facts, facts))
+    write_all(out, {**encode_results(Results(TOOL, masked)), LOG_FILE: log_text.content()})

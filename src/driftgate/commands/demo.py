@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from driftgate.commands.checking import OUTPUTS, check
+from driftgate.commands.bundles import Wish
+from driftgate.commands.checking import STALE, check
 from driftgate.commands.speaking import LogText, guarded, verbose_option
 from driftgate.demo.build import build
 from driftgate.investigating import Effort
@@ -24,5 +25,5 @@ from driftgate.storage.folder import remove_all
 def command(fault: str | None, out: Path, as_json: bool, verbose: bool) -> int:
     """Check a small network that comes with driftgate, through all stages; needs no board and no torch."""
     log_text = LogText(verbose=verbose)
-    remove_all(out, OUTPUTS)
-    return check(build(out / "project", fault), out, as_json=as_json, log_text=log_text, effort=Effort())
+    remove_all(out, STALE)
+    return check(build(out / "project", fault), out, as_json=as_json, log_text=log_text, effort=Effort(), wish=Wish())

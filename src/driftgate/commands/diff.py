@@ -8,7 +8,7 @@ import click
 
 from driftgate.aside import Aside
 from driftgate.backends.registry import backend
-from driftgate.commands.checking import OUTPUTS, REPRO, captured, deliver
+from driftgate.commands.checking import REPRO, STALE, captured, deliver
 from driftgate.commands.effort import effort, effort_options
 from driftgate.commands.speaking import LogText, guarded, progress, stopped_while_waiting, verbose_option
 from driftgate.domain.chain import Chain, Check, CheckKind, LinkKind, Stage
@@ -75,7 +75,7 @@ def command(
     """Compare the outputs of A and B: ONNX files, TorchScript files or recordings."""
     log_text = LogText(verbose=verbose)
     if out is not None:
-        remove_all(out, OUTPUTS)
+        remove_all(out, STALE)
         remove_tree(out / REPRO)
     absent = tuple(str(path) for path in (a, b, inputs) if not path.exists())
     if absent:
@@ -89,7 +89,7 @@ def command(
         if wanted is not None and not interrupted:
             with breakable():
                 facts = (_with_nodes(job, facts[0], wanted, out, asides[job.plan.key]),)
-        return deliver(facts, policies, out, as_json=as_json, log_text=log_text, interrupted=interrupted)
+        return deliver(facts, policies, out, as_json=as_json, log_text=log_text, interrupted=interrupted).code
 
 
 def _with_nodes(job: Job, facts: Facts, wanted: Effort, out: Path | None, aside: Aside) -> Facts:

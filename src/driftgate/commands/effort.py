@@ -1,4 +1,4 @@
-"""The options that say how much an investigation may take."""
+"""The options that say how much an investigation may take, and a cache."""
 
 from __future__ import annotations
 
@@ -53,15 +53,16 @@ def cache_options(verb: F) -> F:
 
 def recall_of(cache: Path | None, cache_size: str) -> Recall | None:
     """The options' values; None where no cache is asked for. Raises UsageError for what is no size."""
-    return None if cache is None else Recall(cache, budget_bytes=_bytes(cache_size))
+    return None if cache is None else Recall(cache, budget_bytes=size_in_bytes(cache_size))
 
 
 def effort(memory: str, node_samples: int, *, repro: bool) -> Effort:
     """The options' values. Raises UsageError for what is no size."""
-    return Effort(node_samples, max(1, _bytes(memory)), repro)
+    return Effort(node_samples, max(1, size_in_bytes(memory)), repro)
 
 
-def _bytes(text: str) -> int:
+def size_in_bytes(text: str) -> int:
+    """A size such as 512MiB. Raises UsageError for what is none."""
     found = _SIZE.fullmatch(text)
     if found is None:
         raise UsageError(message("size-form", found=text))

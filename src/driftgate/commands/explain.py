@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
-from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, log, say, stdout, verbose_option
+from driftgate.commands.speaking import EXIT_ERROR, LogText, complain, guarded, log, say, stdout, verbose_option
 from driftgate.diagnosis.bench import SECONDS
 from driftgate.diagnosis.engine import Diagnosis, diagnose
+from driftgate.domain.bundles import BundleManifest
 from driftgate.domain.judgement import Finding, Judgement, Outcome, Policy
 from driftgate.domain.results import Results
 from driftgate.escaping.commands import disarmed_json
@@ -23,6 +25,7 @@ from driftgate.localisation.subject import Parts
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import number, text
 from driftgate.sessions import Artifact
+from driftgate.storage.bundle import looks_like_bundle, unpacked_bundle
 from driftgate.storage.document import RESULTS, read_results
 from driftgate.storage.evidence import read_evidence
 
@@ -49,9 +52,13 @@ def command(folder: Path, as_json: bool, seconds: float, verbose: bool) -> int:
     """Say why the candidate in FOLDER differs from its reference, best explanation first.
 
     FOLDER has what was recorded of one link: inputs, outputs, layers, models, what the board told. Every part is
-    optional. The folder that `check` wrote does as well: then the findings of its results are shown.
+    optional. The folder that `check` wrote does as well, and so does a bundle.zip: then the findings of its results are
+    shown.
     """
     LogText(verbose=verbose)
+    if looks_like_bundle(folder):
+        with unpacked_bundle(folder) as (manifest, unpacked):
+            return _told(_judged_again(read_results(unpacked), manifest, folder), as_json=as_json)
     if (folder / RESULTS).is_file():
         return _told(read_results(folder), as_json=as_json)
     evidence = read_evidence(folder)
@@ -64,6 +71,15 @@ def command(folder: Path, as_json: bool, seconds: float, verbose: bool) -> int:
     else:
         _show(found, (*found.notes, *inferred))
     return EXITS[found.verdict]
+
+
+def _judged_again(results: Results, manifest: BundleManifest, path: Path) -> Results:
+    """A bundle's facts, judged by the policies in it; that this gives what stands there is told where it does not."""
+    policies = {one.subject: one.policy for one in manifest.policies}
+    judged = tuple(judge(one, policies.get(one.plan.subject, Policy())) for one in results.facts)
+    if results.judgements is not None and judged != results.judgements:
+        complain(message("bundle-judged-other", path=str(path)))
+    return replace(results, judgements=judged)
 
 
 def _told(results: Results, *, as_json: bool) -> int:

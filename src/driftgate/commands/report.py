@@ -4,25 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from driftgate.commands.checking import OUTPUTS, REPRO, cross_checked, deliver, explained, investigated, judged
+from driftgate.commands.bundles import (
+    ALWAYS,
+    NEVER,
+    ON_FAILURE,
+    Failing,
+    Ground,
+    content_options,
+    leave_bundle,
+    wish,
+)
+from driftgate.commands.checking import (
+    REPRO,
+    STALE,
+    cross_checked,
+    deliver,
+    explained,
+    investigated,
+    judged,
+    private_folder,
+)
 from driftgate.commands.effort import effort, effort_options
 from driftgate.commands.links import run_links
 from driftgate.commands.provenance import provenance
-from driftgate.commands.speaking import LogText, guarded, log, verbose_option
+from driftgate.commands.speaking import LogText, guarded, hide, log, verbose_option
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.judgement import Policy
 from driftgate.errors import DriftgateError, UsageError
 from driftgate.gathering import gather
 from driftgate.investigating import Effort
 from driftgate.joining import joined
-from driftgate.messages.message import message
+from driftgate.messages.message import Message, message
 from driftgate.plan import Job, planned_job, prepare
 from driftgate.settings.load import Config, load
+from driftgate.storage.bundle import looks_like_bundle, unpacked_bundle
 from driftgate.storage.document import read_results
 from driftgate.storage.folder import remove_all, remove_tree
 from driftgate.storage.planfile import ORIGIN, Manifest, read_manifest, write_origin
@@ -37,6 +58,12 @@ from driftgate.unchanged import UNCHANGED, kept
 @click.option("--policy", help="The policy to judge by.")
 @click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
 @effort_options
+@click.option(
+    "--bundle",
+    type=click.Choice((ON_FAILURE, ALWAYS, NEVER)),
+    help="When to write bundle.zip; with --plan on failure, without it never.",
+)
+@content_options
 @verbose_option
 @guarded
 def command(
@@ -49,9 +76,15 @@ def command(
     node_samples: int,
     memory: str,
     repro: bool,
+    bundle: str | None,
+    include_models: bool,
+    full_bundle: Path | None,
+    bundle_size: str,
     verbose: bool,
 ) -> int:
-    """Merge SHARDS (folders or results.json), judge them by today's policy and write the reports.
+    """Merge SHARDS (folders, results.json or a bundle.zip), judge them by today's policy and write the reports.
+
+    A bundle is judged by the policies that it holds, unless a configuration is given.
 
     With --plan what is planned and was not brought is an error that names its leg; links between hosts and boards are
     measured from what both recorded, and the first failing link is looked into where this machine has its stages.
@@ -60,76 +93,101 @@ def command(
     if not shards and planned is None:
         raise UsageError(message("report-nothing"))
     if out.resolve() not in {(shard if shard.is_dir() else shard.parent).resolve() for shard in shards}:
-        remove_all(out, (*OUTPUTS, ORIGIN))
+        remove_all(out, (*STALE, ORIGIN))
     if policy is not None and config is None:
         raise UsageError(message("policy-without-config", policy=policy))
     loaded = None if config is None else load(config)
-    if planned is None:
-        merged = _merged(shards)
-    else:
-        remove_tree(out / REPRO)
-        effort_given = effort(memory, node_samples, repro=repro)
-        manifest = read_manifest(planned)
-        merged = _of_plan(manifest, shards, loaded, policy, _Ground(out, effort_given))
-        merged = (*merged, *kept(manifest, planned.parent / UNCHANGED))
-    policies = {
-        facts.plan.subject: Policy() if loaded is None else loaded.policy(policy, facts.plan.subject)
-        for facts in merged
-    }
-    code = deliver(
-        merged, policies, out, as_json=as_json, log_text=log_text, config=loaded, links=run_links(os.environ)
-    )
-    write_origin(out, provenance(os.environ))
-    return code
+    if loaded is not None:
+        hide(loaded.hidden(os.environ))
+    given = effort(memory, node_samples, repro=repro)
+    wished = wish(bundle or (NEVER if planned is None else ON_FAILURE), include_models, full_bundle, bundle_size)
+    work = _Work(Failing(given.samples), given, loaded, policy)
+    held: dict[str, Policy] = {}
+    with private_folder(out, given, wished) as repros:
+        if planned is None:
+            merged, held = _merged(shards)
+        else:
+            remove_tree(out / REPRO)
+            manifest = read_manifest(planned)
+            work.prepare(manifest)
+            merged = (*_of_plan(manifest, shards, work, repros), *kept(manifest, planned.parent / UNCHANGED))
+        policies = {
+            facts.plan.subject: held.get(facts.plan.subject, Policy())
+            if loaded is None
+            else loaded.policy(policy, facts.plan.subject)
+            for facts in merged
+        }
+        done = deliver(
+            merged, policies, out, as_json=as_json, log_text=log_text, config=loaded, links=run_links(os.environ)
+        )
+        write_origin(out, provenance(os.environ))
+        folders = {} if repros is None else {job.plan.key: repros for job in work.jobs}
+        ground = Ground(done.results, out, work.jobs, policies, work.failing, loaded, folders, work.absent)
+        leave_bundle(ground, wished, quiet=as_json)
+    return done.code
 
 
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """Where an investigation writes, and what it may take."""
+@dataclass(slots=True)
+class _Work:
+    """What an investigation may take, and the jobs that this machine has the stages of."""
 
-    out: Path
+    failing: Failing
     effort: Effort
+    config: Config | None
+    policy: str | None
+    jobs: tuple[Job, ...] = ()
+    absent: tuple[Message, ...] = ()
+
+    def prepare(self, manifest: Manifest) -> None:
+        """The jobs of the configuration; none where this machine lacks what they are made of, which is told."""
+        if self.config is None:
+            self.absent = (message("bundle-no-stages", reason="-c"),)
+            return
+        subjects = tuple(dict.fromkeys(plan.subject for plan in manifest.plans))
+        try:
+            prepared = prepare(self.config, subjects=subjects, profile=manifest.profile)
+        except DriftgateError as error:
+            for problem in error.problems:
+                log(problem)
+            self.absent = (message("bundle-no-stages", reason=str(error).splitlines()[0]),)
+            return
+        found = (planned_job(prepared, plan) for plan in manifest.plans)
+        self.jobs = tuple(job for job in found if job is not None)
+
+    def job(self, facts: Facts) -> Job | None:
+        """The job that made these facts."""
+        return next((job for job in self.jobs if job.plan.key == facts.plan.key), None)
 
 
-def _merged(shards: Sequence[Path]) -> tuple[Facts, ...]:
-    """The facts of all shards, by subject and target."""
+def _merged(shards: Sequence[Path]) -> tuple[tuple[Facts, ...], dict[str, Policy]]:
+    """The facts of all shards, by subject and target, and the policies of those that are bundles."""
     subjects: dict[tuple[str, str], list[Facts]] = {}
+    policies: dict[str, Policy] = {}
     for shard in shards:
-        for facts in read_results(shard).facts:
-            subjects.setdefault(facts.plan.key, []).append(facts)
-    return tuple(merge(subjects[key]) for key in sorted(subjects))
+        with ExitStack() as stack:
+            folder = shard
+            if looks_like_bundle(shard):
+                manifest, folder = stack.enter_context(unpacked_bundle(shard))
+                policies |= {one.subject: one.policy for one in manifest.policies}
+            for facts in read_results(folder).facts:
+                subjects.setdefault(facts.plan.key, []).append(facts)
+    return tuple(merge(subjects[key]) for key in sorted(subjects)), policies
 
 
-def _of_plan(
-    manifest: Manifest, shards: Sequence[Path], config: Config | None, policy: str | None, ground: _Ground
-) -> tuple[Facts, ...]:
+def _of_plan(manifest: Manifest, shards: Sequence[Path], work: _Work, repros: Path | None) -> tuple[Facts, ...]:
     """The facts of a manifest's plans, with what is missing in them, joined and looked into as far as this machine
     has what that needs."""
     gathered = gather(manifest, shards)
     for problem in gathered.problems:
         log(problem)
-    jobs = _jobs(manifest, config)
     found: list[Facts] = []
     for facts in gathered.facts:
-        job = planned_job(jobs, facts.plan)
+        job = work.job(facts)
         one = joined(facts, gathered.recordings.get(facts.plan.key, ()), job)
-        if job is not None and config is not None:
-            judgements = judged([one], {facts.plan.subject: config.policy(policy, facts.plan.subject)})
-            (one,) = investigated([job], [one], judgements, ground.effort, ground.out)
-            (one,) = explained([job], [one], judgements, ground.effort)
+        if job is not None and work.config is not None:
+            judgements = judged([one], {facts.plan.subject: work.config.policy(work.policy, facts.plan.subject)})
+            (one,) = investigated([job], [one], judgements, work.effort, repros)
+            (one,) = explained([job], [one], judgements, work.effort, work.failing)
             (one,) = cross_checked([job], [one], judgements)
         found.append(one)
     return tuple(found)
-
-
-def _jobs(manifest: Manifest, config: Config | None) -> tuple[Job, ...]:
-    """The jobs of the configuration; none where this machine lacks what they are made of, which is logged."""
-    if config is None:
-        return ()
-    subjects = tuple(dict.fromkeys(plan.subject for plan in manifest.plans))
-    try:
-        return prepare(config, subjects=subjects, profile=manifest.profile)
-    except DriftgateError as error:
-        for problem in error.problems:
-            log(problem)
-        return ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from driftgate.commands.checking import OUTPUTS, captured, write_shard
+from driftgate.commands.checking import STALE, captured, write_shard
 from driftgate.commands.effort import cache_options, recall_of
 from driftgate.commands.provenance import provenance
 from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, stopped_while_waiting, verbose_option
@@ -55,7 +55,7 @@ def command(
     from the environment.
     """
     log_text = LogText(verbose=verbose)
-    remove_all(out, (*OUTPUTS, LEG))
+    remove_all(out, (*STALE, LEG))
     remove_tree(out / RECORDINGS)
     job, origin = _chosen(config, leg, planned, packed, profile)
     recorder = partial(write_outputs, folder=out / RECORDINGS)

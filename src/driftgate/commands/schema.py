@@ -10,10 +10,12 @@ import click
 
 from driftgate.commands.speaking import guarded
 from driftgate.settings.load import config_schema
+from driftgate.storage.bundle import bundle_schema
 from driftgate.storage.document import results_schema
 from driftgate.storage.manifest import manifest_schema
 
 SCHEMAS: dict[str, Callable[[], Mapping[str, Any]]] = {
+    "bundle": bundle_schema,
     "config": config_schema,
     "results": results_schema,
     "samples": manifest_schema,
@@ -29,6 +31,7 @@ def rendered(name: str) -> str:
 @click.argument("document", type=click.Choice(tuple(SCHEMAS)))
 @guarded
 def command(document: str) -> int:
-    """Print the JSON Schema of DOCUMENT: config (driftgate.yaml), results (results.json), samples (samples.json)."""
+    """Print the JSON Schema of DOCUMENT: bundle (MANIFEST.json of a bundle), config (driftgate.yaml), results
+    (results.json), samples (samples.json)."""
     click.echo(rendered(document), nl=False)
     return 0

@@ -18,6 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from driftgate.errors import DriftgateError
 from driftgate.escaping.terminal import block, inert
+from driftgate.masking.aliases import Aliases
+from driftgate.masking.masks import Mask, mask_of
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.pipeline import Breakable
@@ -78,6 +80,23 @@ def progress(title: Message) -> Iterator[Advance]:
         yield advance
 
 
+class _Hiding:
+    """The mask of the verb that runs."""
+
+    mask: Mask | None = None
+
+
+def hide(aliases: Aliases) -> Mask:
+    """From now on this verb shows nothing of what these names stand for, nor of the secrets in its environment."""
+    _Hiding.mask = mask_of(os.environ, aliases)
+    return _Hiding.mask
+
+
+def hiding() -> Mask:
+    """The mask of this verb."""
+    return _Hiding.mask or hide(Aliases())
+
+
 class LogText:
     """The log of this command, kept until there is a folder to put it in."""
 
@@ -93,8 +112,8 @@ class LogText:
             LOG.addHandler(handler)
 
     def content(self) -> bytes:
-        """driftgate.log so far."""
-        return self._stream.getvalue().encode("utf-8", "backslashreplace")
+        """driftgate.log so far, masked."""
+        return hiding().text(self._stream.getvalue()).encode("utf-8", "backslashreplace")
 
 
 def log(said: Message) -> None:
@@ -161,28 +180,31 @@ def guarded(verb: Callable[..., int]) -> Callable[..., None]:
 
     @functools.wraps(verb)
     def run(**options: object) -> None:
+        hide(Aliases())
         try:
             with _on_signals((signal.SIGTERM,), _at_once):
                 code = verb(**options)
         except DriftgateError as error:
             for problem in error.problems:
-                _complain(problem)
+                complain(problem)
             code = EXIT_ERROR
         except KeyboardInterrupt:
-            _complain(message("stopped"))
+            complain(message("stopped"))
             code = EXIT_ERROR
         except BrokenPipeError:
             _drop_output()
             code = EXIT_ERROR
         except Exception as error:
             LOG.debug("internal error", exc_info=True)
-            _complain(message("internal-error", kind=type(error).__name__, reason=str(error)))
+            complain(message("internal-error", kind=type(error).__name__, reason=str(error)))
             code = EXIT_ERROR
         sys.exit(code)
 
     return run
 
 
-def _complain(problem: Message) -> None:
-    LOG.error("%s", block(text(problem)))
-    stderr().print(f"driftgate: {say(problem)}", markup=False, style="red")
+def complain(problem: Message) -> None:
+    """What went wrong, on stderr and in the log."""
+    shown = hiding().value(problem)
+    LOG.error("%s", block(text(shown)))
+    stderr().print(f"driftgate: {say(shown)}", markup=False, style="red")

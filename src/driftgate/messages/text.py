@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from driftgate.messages.english import ENGLISH
 from driftgate.messages.message import Message, Param
 
 LIST_LIMIT = 12
+ENGLISH_LANGUAGE, CHINESE_LANGUAGE = "en", "zh"
+_language: ContextVar[str] = ContextVar("language", default=ENGLISH_LANGUAGE)
+
+
+@contextmanager
+def in_language(language: str) -> Iterator[None]:
+    """What is said within is said in this language: en or zh."""
+    before = _language.set(language)
+    try:
+        yield
+    finally:
+        _language.reset(before)
 
 
 def number(value: float) -> str:
@@ -26,14 +40,22 @@ def _filled(value: Param, quote: Callable[[str], str]) -> str:
     return number(value)
 
 
+def _catalogue() -> Mapping[str, str]:
+    if _language.get() == ENGLISH_LANGUAGE:
+        return ENGLISH
+    from driftgate.messages.chinese import CHINESE  # only where it is read
+
+    return CHINESE
+
+
 def text(message: Message, quote: Callable[[str], str] = str) -> str:
-    """The English sentence of a message; `quote` makes each foreign string safe for the format it goes into.
+    """The sentence of a message; `quote` makes each foreign string safe for the format it goes into.
 
     The sentence itself is ours and is not quoted. An unknown code or other parameters (a document of another
     version) show the code and its parameters instead of failing.
     """
     params = {name: _filled(value, quote) for name, value in message.params}
     try:
-        return ENGLISH[message.code].format_map(params)
+        return _catalogue()[message.code].format_map(params)
     except KeyError:
         return " ".join([quote(message.code), *(f"{name}={value}" for name, value in params.items())])

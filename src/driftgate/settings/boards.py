@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from driftgate.backends.board.boards import Boards, PerfPlan
 from driftgate.backends.board.transport import Host
 from driftgate.errors import ConfigError
+from driftgate.masking.aliases import Aliases
 from driftgate.messages.message import message
 from driftgate.settings.section import Section
 
@@ -127,6 +128,18 @@ class BoardSettings(Section):
             boot_seconds=self.boot,
             perf=None if self.perf is None else PerfPlan(self.perf.runs, self.perf.frames, self.perf.threads),
         )
+
+    def hide(self, aliases: Aliases, name: str, held: Mapping[str, str]) -> None:
+        """Let the pool's name stand for its addresses, and nothing for its passwords."""
+        jump = () if self.jump is None else (self.jump.host,)
+        for text in (*self.hosts, *jump):
+            for shown in (text, _VARIABLE.sub(lambda found: held.get(found[1], ""), text)):
+                found = _HOST.match(shown)
+                if found is not None and not _VARIABLE.search(found["address"]):
+                    aliases.add(found["address"].strip("[]"), name)
+        passwords = (self.password, None if self.jump is None else self.jump.password)
+        for variable in (v for text in passwords for v in _VARIABLE.findall(text or "")):
+            aliases.add_secret(held.get(variable, ""))
 
     def _hosts(self, name: str, root: Path, held: Mapping[str, str]) -> tuple[Host, ...]:
         jump = None if self.jump is None else self._jump(self.jump, name, root, held)

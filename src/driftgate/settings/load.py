@@ -17,6 +17,7 @@ from driftgate.backends.registry import backend_names
 from driftgate.domain.chain import CHAINS, Chain
 from driftgate.domain.judgement import Policy
 from driftgate.errors import ConfigError
+from driftgate.masking.aliases import Aliases
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.settings.artifacts import OURS, TARGET
@@ -84,6 +85,13 @@ class Config:
     def chains(self) -> Mapping[str, Chain]:
         """All chains, the user's own among them."""
         return {**CHAINS, **{name: chain.chain(name) for name, chain in self.settings.chains.items()}}
+
+    def hidden(self, environment: Mapping[str, str]) -> Aliases:
+        """What the configuration has of addresses and passwords, itself or by variables of the environment."""
+        aliases = Aliases()
+        for name, board in self.settings.boards.items():
+            board.hide(aliases, name, environment)
+        return aliases
 
     def policy(self, name: str | None, subject: str) -> Policy:
         """A policy for one subject; the defaults when no name is given. Raises ConfigError."""

@@ -205,11 +205,13 @@ def encode_results(results: Results) -> dict[str, bytes]:
     )
     values = _finite(document.model_dump(mode="json"))
     values = {"schema": values.pop("schema_"), **values}
+    return {FACTS: npz_bytes(tables.arrays), RESULTS: encoded_json(values)}
+
+
+def encoded_json(values: object) -> bytes:
+    """A JSON document as it is written; half of a surrogate pair is written out."""
     encoded = json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
-    return {
-        FACTS: npz_bytes(tables.arrays),
-        RESULTS: encoded.encode("utf-8", "backslashreplace") + b"\n",
-    }
+    return encoded.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_results(path: Path) -> Results:

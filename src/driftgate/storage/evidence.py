@@ -24,7 +24,7 @@ _NUMBERS = "biuf"
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
 #: The files that make a folder one of evidence; the others only help.
-_TENSORS = {
+TENSOR_FILES = {
     "inputs.npz": "feeds_a",
     "inputs_b.npz": "feeds_b",
     "outputs_a.npz": "outputs_a",
@@ -46,7 +46,7 @@ def read_evidence(folder: Path, *, limit_bytes: int = LIMIT_BYTES) -> Evidence:
         raise StorageError(message("evidence-no-folder", path=str(folder)))
     reader = _Reader(folder, limit_bytes)
     tensors: dict[str, Any] = {}
-    for name, place in _TENSORS.items():
+    for name, place in TENSOR_FILES.items():
         tensors[place] = reader.tensors(name)
     model_a, model_b = (
         path if (path := folder / f"{side}.onnx").is_file() else None for side in ("model_a", "model_b")
@@ -54,7 +54,7 @@ def read_evidence(folder: Path, *, limit_bytes: int = LIMIT_BYTES) -> Evidence:
     error = reader.text("load_error.txt")
     found = (*tensors.values(), model_a, model_b, error)
     if not any(found) and not reader.problems:
-        reader.problems.append(message("evidence-empty", path=str(folder), wanted=(*_TENSORS, "model_a.onnx")))
+        reader.problems.append(message("evidence-empty", path=str(folder), wanted=(*TENSOR_FILES, "model_a.onnx")))
     topo = reader.document("topo.json")
     order, ops = _topo(topo)
     return Evidence(
