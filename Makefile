@@ -15,8 +15,8 @@ TOOLS := .venv/tools.stamp
 
 SCHEMAS := bundle config results samples
 
-.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains board field act bench dist clean
-all: test lint types floors schema-check packaging github localisation diagnosis chains board field act
+.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains bundles board field act bench dist clean
+all: test lint types floors schema-check packaging github localisation diagnosis chains bundles board field act
 
 demo: $(PACKAGE)
 	$(BIN)/driftgate demo --out demo-out
@@ -74,6 +74,9 @@ diagnosis-report: $(TOOLS)
 
 chains: $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/chains
+
+bundles: $(TOOLS)
+	$(BIN)/python -m pytest -n $(WORKERS) tests/bundles
 
 board: $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/board

@@ -32,8 +32,10 @@ CHOICES = {
     "upload": ("on-failure", "always", "never"),
     "comment": ("auto", "always", "on-failure", "never"),
     "delete-when-green": ("false", "true"),
+    "bundle": ("on-failure", "always", "never"),
+    "include-models": ("false", "true"),
 }
-TEXTS = ("config", "out", "subject", "policy", "profile", "artifact")
+TEXTS = ("config", "out", "subject", "policy", "profile", "artifact", "full-bundle", "bundle-size")
 #: What tells one report of a run from the others, in the artifact's name and for the comment.
 TELLING = ("config", "out", "subject", "policy", "profile")
 #: What user code has no use for: tokens, and the files by which a step would change later steps and outputs.
@@ -53,7 +55,7 @@ WITHHELD = (
     "GITHUB_STATE",
     "GITHUB_STEP_SUMMARY",
 )
-RESULTS, SUMMARY, JUNIT = "results.json", "summary.md", "junit.xml"
+RESULTS, SUMMARY, JUNIT, BUNDLE = "results.json", "summary.md", "junit.xml", "bundle.zip"
 COMMENT, ANNOTATIONS = "comment.md", "annotations.json"
 #: Our own file in the report: what `driftgate.publication` must know of it in another run.
 PUBLICATION = "publication.json"
@@ -76,6 +78,7 @@ class Inputs:
     profile: str | None
     artifact: str
     key: str
+    bundle: tuple[str, ...] = ()  # what is said to the verb of the evidence bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,20 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         profile=given["profile"] or None,
         artifact=given["artifact"] or _artifact_name(given, environment),
         key=f"{environment.get('GITHUB_JOB', 'job')}-{_leg(given, environment)}",
+        bundle=tuple(bundle_arguments(given, Path(environment.get("GITHUB_WORKSPACE") or ".").absolute())),
     )
+
+
+def bundle_arguments(given: Mapping[str, str], workspace: Path) -> Iterator[str]:
+    """What the verb is told of the bundle. The folder is uploaded: no part of a model leaves the runner that way,
+    unless `include-models` says so."""
+    if given.get("bundle"):
+        yield f"--bundle={given['bundle']}"
+    yield "--include-models" if given.get("include-models") == "true" else "--no-repro"
+    if given.get("full-bundle"):
+        yield f"--full-bundle={workspace / given['full-bundle']}"
+    if given.get("bundle-size"):
+        yield f"--bundle-size={given['bundle-size']}"
 
 
 def conclude(code: int, document: str | None) -> Conclusion:
@@ -138,8 +154,9 @@ def run(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DR
         "junit": inputs.out / JUNIT,
         "summary": inputs.out / SUMMARY,
         "comment": inputs.out / COMMENT,
+        "bundle": inputs.out / BUNDLE,
     }
-    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION):
+    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE):
         (inputs.out / stale).unlink(missing_ok=True)
     write_outputs(environment, {"report": str(inputs.out), "artifact": inputs.artifact})
 
@@ -233,8 +250,7 @@ def _relative(file: object, workspace: Path) -> str | None:
 
 
 def _arguments(inputs: Inputs) -> Iterable[str]:
-    # The folder is uploaded: no part of a model leaves the runner that way.
-    yield from ("check", "--config", inputs.config, "--out", str(inputs.out), "--no-repro")
+    yield from ("check", "--config", inputs.config, "--out", str(inputs.out), *inputs.bundle)
     for name, value in (("subject", inputs.subject), ("policy", inputs.policy), ("profile", inputs.profile)):
         if value is not None:
             yield from (f"--{name}", value)

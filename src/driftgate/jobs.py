@@ -18,6 +18,7 @@ from typing import TextIO
 
 from driftgate.action import (
     ANNOTATIONS,
+    BUNDLE,
     COMMENT,
     DRIFTGATE,
     EXIT_CODES,
@@ -26,6 +27,7 @@ from driftgate.action import (
     RESULTS,
     SUMMARY,
     annotation_lines,
+    bundle_arguments,
     conclude,
     problems_of,
     run_user_code,
@@ -36,6 +38,7 @@ from driftgate.github.payload import items_at, text_at
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.runner import ERROR, annotate, append_summary, fail, no_commands, write_outputs
+from driftgate.storage.bundle import file_digest
 from driftgate.storage.planfile import PLAN
 
 #: How the artifacts of legs are named.
@@ -105,8 +108,9 @@ def judge(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = 
     out = _place(environment, "out")
     policy = _given(environment, "policy")
     asked = [f"--config={_given(environment, 'config')}", f"--plan={_place(environment, 'plan')}", f"--out={out}"]
-    asked += ["--no-repro", *([f"--policy={policy}"] if policy else [])]
-    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION):
+    given = {name: _given(environment, name) for name in ("bundle", "include-models", "full-bundle", "bundle-size")}
+    asked += [*bundle_arguments(given, _workspace(environment)), *([f"--policy={policy}"] if policy else [])]
+    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE):
         (out / stale).unlink(missing_ok=True)
     brought = map(str, shards(_place(environment, "shards")))
     with no_commands(log):
@@ -120,7 +124,10 @@ def judge(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = 
         _bring(_place(environment, "provenance"), out / PROVENANCE)
         if template := _given(environment, "template"):
             _bring(_workspace(environment) / template, out / TEMPLATE)
-    write_outputs(environment, {"outcome": conclusion.outcome, "first-failure": conclusion.check or ""})
+    bundle = _set_apart(out / BUNDLE, _place(environment, "evidence"))
+    write_outputs(
+        environment, {"outcome": conclusion.outcome, "first-failure": conclusion.check or "", "bundle-digest": bundle}
+    )
     problems = problems_of(conclusion, code)
     for problem in problems:
         annotate("error", problem, log)
@@ -247,6 +254,15 @@ def _unfinished(needs: object) -> Iterable[Message]:
 def _key(environment: Mapping[str, str]) -> str:
     told = json.dumps([_given(environment, name) for name in TELLING])
     return f"four-segment-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
+def _set_apart(bundle: Path, folder: Path) -> str:
+    """Move a bundle to the folder of its own artifact, which no later attempt overwrites; its SHA-256, empty where
+    there is none."""
+    if bundle.is_symlink() or not bundle.is_file():
+        return ""
+    folder.mkdir(parents=True, exist_ok=True)
+    return file_digest(Path(shutil.move(str(bundle), str(folder / BUNDLE))))
 
 
 def _bring(source: Path, target: Path) -> None:

@@ -3,11 +3,13 @@ scores of a board's stages."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from driftgate.backends.quantfile import quantization_document, signature_path
 from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts, Problem
 from driftgate.domain.measurements import Measurement
@@ -20,7 +22,9 @@ from driftgate.messages.message import message
 from driftgate.numerics.comparator import Comparator, OutputMap
 from driftgate.plan import Job
 from driftgate.scorekeeping import Functions, ScoreTrack
-from driftgate.sessions import Tensors
+from driftgate.sessions import Artifact, Tensors
+from driftgate.storage.atomic import write_bytes
+from driftgate.storage.npz import write_npz
 from driftgate.storage.tensorfiles import open_source, tensors_digest
 
 
@@ -89,6 +93,27 @@ def joined(facts: Facts, folders: Sequence[Path], job: Job | None) -> Facts:
         scores=(*facts.scores, *scores),
         problems=tuple(told),
     )
+
+
+def recorded_instead(job: Job, facts: Facts, recorded: Recorded, samples: Sequence[str], folder: Path) -> Job:
+    """The job with what its boards gave for these samples in the place of the boards themselves, as recordings that are
+    written into a folder of our own; a stage of which some sample was not recorded stays as it is."""
+    apart = {stage for leg in facts.plan.legs if leg.where is Where.BOARD for stage in leg.stages}
+    made = []
+    for artifact in job.artifacts:
+        found = [recorded.of(artifact.stage, sample) for sample in samples] if artifact.stage in apart else []
+        if not found or None in found:
+            made.append(artifact)
+            continue
+        place = folder / artifact.stage
+        for sample, one in zip(samples, found, strict=True):
+            if one is not None:
+                write_npz(place / f"{sample}.npz", one[1])
+        signature = next((run.signature for run in facts.runs_of(artifact.stage) if run.signature is not None), None)
+        if signature is not None:
+            write_bytes(signature_path(place), json.dumps(quantization_document(signature)).encode())
+        made.append(Artifact(artifact.stage, "recorded", place))
+    return replace(job, artifacts=tuple(made))
 
 
 def _measured(

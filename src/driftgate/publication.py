@@ -96,7 +96,7 @@ def _arguments(report: Report, environment: Mapping[str, str]) -> Iterator[str]:
     if _given(environment, "delete-when-green") == "true":
         yield "--delete-when-green"
     values = {"key": report.key} | {
-        name: _given(environment, name) for name in ("template", "archive-url", "archive-digest")
+        name: _given(environment, name) for name in ("template", "archive-url", "archive-digest", "bundle-digest")
     }
     yield from (f"--{name}={value}" for name, value in values.items() if value)
 

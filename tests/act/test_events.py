@@ -7,11 +7,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from driftgate.demo.build import build
+from driftgate.storage.bundle import open_bundle
 from support.act.events import FORK, TOKEN, finished, pull_request, without_pull_request
 from support.act.rig import REPOSITORY, ActRun, Rig, Trigger
 from support.github.server import GitHub
@@ -62,6 +64,11 @@ def test_a_pull_request_has_one_comment_that_the_next_run_renews(
     assert "BC ↔ HBM" in made[1]
     assert "/acme/models/actions/runs/1/artifacts/1" in made[1]
     assert "ab" * 32 in made[1]
+    bundle = report(tmp_path / "1") / "bundle.zip"
+    assert sha256(bundle.read_bytes()).hexdigest() in made[1], "the archive has the bundle, whose digest the comment names"
+    with open_bundle(bundle) as opened:
+        assert [link.link for link in opened.manifest.links] == ["quantized..hbm"]
+        assert not opened.manifest.models_included
     assert outputs(tmp_path / "1")["comment-url"] == f"{ADDRESS}{made[0]}"
     assert first.errors[0].startswith("digits: the first check that fails is bc-hbm")
     assert first.error_places[1][0] == "driftgate.yaml", "an annotation on the line of the artifact"
@@ -72,6 +79,7 @@ def test_a_pull_request_has_one_comment_that_the_next_run_renews(
     assert renewed[0] == made[0]
     assert "PASS" in renewed[1]
     assert "FAIL" not in renewed[1]
+    assert "bundle.zip" not in renewed[1]
     assert outputs(tmp_path / "2")["comment-url"] == f"{ADDRESS}{made[0]}"
     assert [line.split()[0] for line in github.lines if not line.startswith("GET")] == ["POST", "PATCH"]
 
@@ -141,6 +149,7 @@ def test_two_jobs_keep_user_code_and_the_token_apart(rig: Rig, tmp_path: Path, g
     rig.run(tmp_path, EXAMPLES / "driftgate-two-jobs.yml", jobs, pull_request(github))
     (made,) = ours(github)
     assert "BC ↔ HBM" in made[1]
+    assert sha256((report(tmp_path) / "bundle.zip").read_bytes()).hexdigest() in made[1]
 
 
 def test_user_code_sees_no_token(rig: Rig, workflows: Path, tmp_path: Path, github: GitHub) -> None:

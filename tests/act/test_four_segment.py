@@ -7,11 +7,13 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from driftgate.storage.bundle import open_bundle
 from driftgate.storage.document import read_results
 from support.act.events import FORK, TOKEN, pull_request
 from support.act.foursegment import SECRET, caller, consumer, ran, with_workflow
@@ -123,6 +125,12 @@ def test_a_board_without_a_runner_is_an_error_that_names_its_legs(four: Rig, tmp
         assert leg in said(done)
     (comment,) = github.world.bodies()
     assert SECOND in comment
+    bundle = tmp_path / "artifacts" / "driftgate-bundle-1" / "bundle.zip"
+    assert sha256(bundle.read_bytes()).hexdigest() in comment, "an artifact of this attempt, whose digest is told"
+    assert "/actions/runs/1/artifacts/" in comment
+    assert not (tmp_path / "artifacts" / "driftgate-report" / "bundle.zip").exists()
+    with open_bundle(bundle) as opened:
+        assert [(link.subject, link.target) for link in opened.manifest.links] == [("net", "J6M")]
 
 
 #: Subject → what happens to the shard of its board on the way to the judge, and what the report says of it.

@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 import yaml
 
+from driftgate.domain.bundles import Status
 from driftgate.domain.results import Results
 from driftgate.gathering import slug_of
 from driftgate.messages.text import text
+from driftgate.storage.bundle import open_bundle
 from driftgate.storage.document import read_results
 from support.chains import Chain, normalised, outcomes, pixels
 from support.commandline import Answer, call
+from support.handed import hand_on
 from support.sameness import measured, scored
 from support.vendor.models import interpreter
 from support.vendor.toolchain import tool
@@ -151,6 +154,17 @@ def test_a_failure_on_a_board_is_judged_where_no_board_is_told(tmp_path: Path, m
     assert answer.code == 1, answer.out + answer.err
     (judgement,) = made.results.judgements or ()
     assert judgement.first_failure == "bc-hbm"
+    (facts,) = made.results.facts
+    assert [one.explained for one in facts.investigations if one.link == "quantized..hbm"] == [True], "by recordings"
+    with open_bundle(made.root / "report" / "bundle.zip") as bundle:
+        (link,) = bundle.manifest.links
+        bundle.unpack(tmp_path / "x")
+    assert "hunter22" not in "".join(file.read_text("utf-8", "replace") for file in tmp_path.glob("x/*.*"))
+    board = next(one for one in link.wanted if one.what.code == "keep-board-output")
+    assert (link.samples != (), board.status) == (True, Status.INCLUDED)
+    (path,) = board.paths
+    assert (tmp_path / "x" / path).is_file()
+    hand_on(made.root / "report", tmp_path / "handed")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from driftgate.domain.platforms import PLATFORMS
 from driftgate.domain.results import Results
 from driftgate.storage.document import read_results
 from support.commandline import call
+from support.handed import hand_on
 from support.nets import Builder
 from support.vendor.models import interpreter
 from support.vendor.toolchain import build, tool
@@ -141,7 +142,7 @@ class Chain:
         self.artifacts["hbm"] = {"backend": "recorded", "path": "dumps", "model-info": "model_info.log"}
 
     def check(self, *, code: int, **top: Any) -> Results:
-        """What `driftgate check` says."""
+        """What `driftgate check` says, and, where a check fails, its bundle elsewhere."""
         document = {
             "version": 1,
             "defaults": {"hbruntime": {"python": interpreter(), "timeout": 60}},
@@ -152,6 +153,8 @@ class Chain:
         config.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
         told = call("check", "-c", config, "--out", self.root / "out")
         assert told.code == code, told.out + told.err
+        if code == 1:
+            hand_on(self.root / "out", self.root / f"handed-{sum(1 for _ in self.root.glob('handed-*'))}")
         return read_results(self.root / "out")
 
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 ACTIONS = {file: yaml.safe_load((ROOT / file).read_text("utf-8")) for file in ("action.yml", "publish/action.yml")}
 STEPS = {f"{file}: {step['name']}": step for file, action in ACTIONS.items() for step in action["runs"]["steps"]}
 
-FILES = {"junit": "junit.xml", "summary": "summary.md", "comment": "comment.md"}
+FILES = {"junit": "junit.xml", "summary": "summary.md", "comment": "comment.md", "bundle": "bundle.zip"}
 
 #: A stand-in for `driftgate check`: the real one under the action is tests/act.
 CHECK = """
@@ -46,7 +46,7 @@ class Step:
 
 def environment(folder: Path, **inputs: str) -> dict[str, str]:
     given = {"config": "driftgate.yaml", "out": "driftgate-out", "upload": "on-failure", "comment": "auto"}
-    given |= {"delete_when_green": "false"} | inputs
+    given |= {"delete_when_green": "false", "bundle": "on-failure", "include_models": "false"} | inputs
     return {
         "GITHUB_WORKSPACE": str(folder),
         "GITHUB_OUTPUT": str(folder / "output"),
@@ -98,16 +98,14 @@ def test_a_pass_sets_the_outputs_and_exits_0(tmp_path: Path, capfd: pytest.Captu
 
 
 def test_the_outputs_name_the_files_that_are_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    done = step(
-        tmp_path, capfd, "[(out / name).touch() for name in ('junit.xml', 'summary.md', 'comment.md')]; sys.exit(2)"
-    )
+    done = step(tmp_path, capfd, f"[(out / name).touch() for name in {tuple(FILES.values())}]; sys.exit(2)")
     out = tmp_path / "driftgate-out"
-    found = {name: done.outputs[name] for name in ("junit", "summary", "comment")}
+    found = {name: done.outputs[name] for name in FILES}
     assert found == {name: str(out / file) for name, file in FILES.items()}
     assert json.loads((out / PUBLICATION).read_text()) == {"key": read_inputs(environment(tmp_path)).key}
 
     nothing = step(tmp_path, capfd, "sys.exit(2)")
-    assert [nothing.outputs[name] for name in ("junit", "summary", "comment")] == ["", "", ""]
+    assert {nothing.outputs[name] for name in FILES} == {""}
 
 
 def test_the_check_gets_no_token_and_no_file_of_the_runner(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -250,13 +248,28 @@ def test_inputs_reach_the_check_as_arguments(tmp_path: Path, capfd: pytest.Captu
     shown = next(line for line in done.printed.splitlines() if line.startswith("["))
     out = str(tmp_path / "driftgate-out")
     given = ["--subject", "-x", "--policy", "p"]
-    assert json.loads(shown) == ["check", "--config", config, "--out", out, "--no-repro", *given]
+    asked = ["--bundle=on-failure", "--no-repro"]
+    assert json.loads(shown) == ["check", "--config", config, "--out", out, *asked, *given]
     assert not (tmp_path / "planted").exists()
+
+
+def test_models_leave_the_runner_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    """The folder of the reports is uploaded; a full bundle has a place of its own."""
+    asked = {"bundle": "always", "full_bundle": "../kept/full.zip", "bundle_size": "1GiB"}
+    assert read_inputs(environment(tmp_path, **asked)).bundle == (
+        "--bundle=always",
+        "--no-repro",
+        f"--full-bundle={tmp_path}/../kept/full.zip",
+        "--bundle-size=1GiB",
+    )
+    given = read_inputs(environment(tmp_path, include_models="true")).bundle
+    assert given == ("--bundle=on-failure", "--include-models")
 
 
 def test_bad_inputs_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        read_inputs(environment(tmp_path, config="", out=" ", upload="sometimes", comment="", delete_when_green="no"))
+        wrong = {"delete_when_green": "no", "bundle": "no", "include_models": "yes"}
+        read_inputs(environment(tmp_path, config="", out=" ", upload="sometimes", comment="", **wrong))
 
     assert [(problem.code, problem.get("name")) for problem in caught.value.problems] == [
         ("action-input-empty", "config"),
@@ -264,6 +277,8 @@ def test_bad_inputs_are_reported_together(tmp_path: Path) -> None:
         ("action-input-choice", "upload"),
         ("action-input-choice", "comment"),
         ("action-input-choice", "delete-when-green"),
+        ("action-input-choice", "bundle"),
+        ("action-input-choice", "include-models"),
     ]
 
 

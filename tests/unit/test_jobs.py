@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,7 @@ def judging(outcome: str, code: int, failure: str | None = None) -> str:
 
 
 JUDGE = {"plan": "plan.json", "shards": "shards", "provenance": "p/provenance.json", "template": "", "policy": ""}
+JUDGE |= {"bundle": "on-failure", "include-models": "false", "evidence": "evidence"}
 
 
 def test_the_judge_merges_what_arrived_and_tells_the_outcome(step: Any, tmp_path: Path) -> None:
@@ -210,9 +212,10 @@ def test_the_judge_merges_what_arrived_and_tells_the_outcome(step: Any, tmp_path
     assert done.code == 1
     assert done.asked == [
         *("report", "--config=driftgate.yaml", f"--plan={tmp_path / 'plan.json'}", f"--out={tmp_path / 'out'}"),
-        *("--no-repro", "--policy=release", *(str(tmp_path / "shards" / f"driftgate-shard-{name}") for name in "ab")),
+        *("--bundle=on-failure", "--no-repro", "--policy=release"),
+        *(str(tmp_path / "shards" / f"driftgate-shard-{name}") for name in "ab"),
     ]
-    assert done.outputs == {"outcome": "failed", "first-failure": "bc-hbm"}
+    assert done.outputs == {"outcome": "failed", "first-failure": "bc-hbm", "bundle-digest": ""}
     assert done.summary == "page\n"
     assert done.errors == ["net: the first check that fails is bc-hbm; the job summary shows the evidence"]
     assert (tmp_path / "out" / "provenance.json").read_text() == "{}"
@@ -234,6 +237,21 @@ def test_the_judge_takes_nothing_for_its_own_that_an_earlier_job_left(step: Any,
     document = {"judgement": {"outcome": "passed", "subjects": []}}
     (tmp_path / "out" / "results.json").write_text(json.dumps(document))
     assert step("judge", "sys.exit(0)", **JUDGE).outputs["outcome"] == "error"
+
+
+def test_the_judge_sets_the_bundle_apart(step: Any, tmp_path: Path) -> None:
+    """Its artifact has a name of its own in each attempt, the report's is renewed."""
+    done = step("judge", f"(out / 'bundle.zip').write_bytes(b'PK'); {judging('failed', 1, 'bc-hbm')}", **JUDGE)
+    assert done.outputs["bundle-digest"] == sha256(b"PK").hexdigest()
+    assert [file.name for file in (tmp_path / "evidence").iterdir()] == ["bundle.zip"]
+    assert not (tmp_path / "out" / "bundle.zip").exists()
+
+
+def test_the_judge_sets_no_link_apart(step: Any, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    link = f"(out / 'bundle.zip').symlink_to({str(tmp_path / 'secret')!r}); "
+    assert step("judge", link + judging("failed", 1, "bc-hbm"), **JUDGE).outputs["bundle-digest"] == ""
+    assert not (tmp_path / "evidence").exists()
 
 
 def test_a_single_shard_lies_in_the_folder_itself(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
-from driftgate.domain.tensors import Quantization
+from driftgate.domain.tensors import Quantization, Signature
 from driftgate.errors import ArtifactError
 from driftgate.messages.message import Message, message
 
@@ -55,6 +55,18 @@ def read_quantization(path: Path) -> Mapping[str, OutputQuantization] | None:
     if problems:
         raise ArtifactError(*problems)
     return outputs or None
+
+
+def quantization_document(signature: Signature) -> dict[str, object]:
+    """What signature.json says of these outputs."""
+    outputs: dict[str, dict[str, object]] = {}
+    for spec in signature.outputs:
+        entry: dict[str, object] = {} if spec.step is None else {"step": spec.step}
+        if spec.quantization is not None:
+            scale = spec.quantization
+            entry |= {"scales": list(scale.scales), "zero_points": list(scale.zero_points), "axis": scale.axis}
+        outputs[spec.name] = entry
+    return {"outputs": outputs}
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +18,7 @@ from driftgate.bundling import BUDGET, Bundled, Draft, notes_on, write_bundle
 from driftgate.commands.effort import size_in_bytes
 from driftgate.commands.speaking import complain, hiding, log, progress, stderr, stdout
 from driftgate.domain.bundles import BundledLink, Role
+from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Outcome, Policy
 from driftgate.domain.results import Results
@@ -25,6 +27,7 @@ from driftgate.escaping.terminal import inert
 from driftgate.evidencing import Item, LinkEvidence, folder_of, link_evidence
 from driftgate.explaining import Failure, failure_of, first_failed
 from driftgate.investigating import SAMPLES, worst_samples
+from driftgate.joining import Recorded, recorded_instead
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.plan import Job
@@ -66,9 +69,11 @@ class Wish:
 
 @dataclass(slots=True)
 class Failing:
-    """The failing links of a run, each with both sides run again once for all who ask."""
+    """The failing links of a run, each with both sides run again once for all who ask; where legs ran elsewhere, what
+    boards gave is `recorded`."""
 
     samples: int = SAMPLES
+    recorded: dict[tuple[str, str], Recorded] = field(default_factory=dict)  # by the plan's key
     _known: dict[tuple[tuple[str, str], str], Failure] = field(default_factory=dict)
 
     def of(self, job: Job, facts: Facts, judgement: Judgement) -> Failure | None:
@@ -78,8 +83,15 @@ class Failing:
             return None
         key = (job.plan.key, link.name)
         if key not in self._known:
-            self._known[key] = failure_of(job, link, worst_samples(facts, judgement, link, self.samples))
+            self._known[key] = self._run(job, link, facts, worst_samples(facts, judgement, link, self.samples))
         return self._known[key]
+
+    def _run(self, job: Job, link: Link, facts: Facts, samples: Sequence[str]) -> Failure:
+        recorded = self.recorded.get(job.plan.key)
+        if recorded is None:
+            return failure_of(job, link, samples)
+        with tempfile.TemporaryDirectory(prefix="driftgate-") as folder:
+            return failure_of(recorded_instead(job, facts, recorded, samples, Path(folder)), link, samples)
 
 
 def bundle_options(verb: F) -> F:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from driftgate.github.pulls import find_pull_request, is_head
 from driftgate.messages.message import Message, message
 from driftgate.reporting.comment import LIMIT
 from driftgate.reporting.comment import comment as rendered
+from driftgate.storage.bundle import BUNDLE, file_digest
 from driftgate.storage.document import read_results
 
 MODES = ("auto", "always", "on-failure", "never")
@@ -45,6 +47,7 @@ SAID = {
 @click.option("--template", type=click.Path(path_type=Path), help="A template of your own for the comment.")
 @click.option("--archive-url", default="", help="Address of the uploaded report.")
 @click.option("--archive-digest", default="", help="SHA-256 of the uploaded report.")
+@click.option("--bundle-digest", default="", help="SHA-256 of bundle.zip, where it is not in REPORT_DIR.")
 @click.option("--key", default="", help="Tells several comments of one workflow apart, such as legs of a matrix.")
 @click.option("--login", help="Whom comments of this token are by, where GitHub does not tell.")
 @click.option("--event-path", type=click.Path(path_type=Path), help="The event's payload instead of GITHUB_EVENT_PATH.")
@@ -57,6 +60,7 @@ def command(
     template: Path | None,
     archive_url: str,
     archive_digest: str,
+    bundle_digest: str,
     key: str,
     login: str | None,
     event_path: Path | None,
@@ -79,7 +83,12 @@ def command(
     presence = _presence(results.outcome, mode=mode, delete_when_green=delete_when_green)
     content = rendered(
         results,
-        links=links_of(context, archive_url=archive_url or None, archive_digest=archive_digest or None),
+        links=links_of(
+            context,
+            archive_url=archive_url or None,
+            archive_digest=archive_digest or None,
+            bundle_digest=_bundle_digest(report, bundle_digest),
+        ),
         template=template,
         limit=LIMIT - len(marker.line) - 1,
     )
@@ -110,6 +119,17 @@ def _told(settled: Settled, number: int, marker: Marker) -> int:
         requests=settled.requests,
     )
     return _say(said, *notes)
+
+
+def _bundle_digest(report: Path, given: str) -> str | None:
+    """The SHA-256 of the bundle beside the report, else the one that is given; None where neither is one."""
+    file = report / BUNDLE
+    try:
+        if file.is_file() and not file.is_symlink():
+            return file_digest(file)
+    except OSError:
+        return None
+    return given if re.fullmatch(r"[0-9a-f]{64}", given) else None
 
 
 def _presence(outcome: Outcome, *, mode: str, delete_when_green: bool) -> Presence:

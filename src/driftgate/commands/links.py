@@ -25,12 +25,19 @@ def run_links(environment: Mapping[str, str]) -> CommentLinks:
     return links_of(run)
 
 
-def links_of(run: RunContext, *, archive_url: str | None = None, archive_digest: str | None = None) -> CommentLinks:
+def links_of(
+    run: RunContext,
+    *,
+    archive_url: str | None = None,
+    archive_digest: str | None = None,
+    bundle_digest: str | None = None,
+) -> CommentLinks:
     """The links of one run, and of its archive where it was uploaded already."""
     return CommentLinks(
         run_url=run.run_url,
         archive_url=archive_url,
         archive_digest=archive_digest,
+        bundle_digest=bundle_digest,
         head_sha=run.head_sha,
         run_number=run.run_number,
         attempt=run.run_attempt,

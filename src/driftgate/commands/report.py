@@ -39,7 +39,7 @@ from driftgate.domain.judgement import Policy
 from driftgate.errors import DriftgateError, UsageError
 from driftgate.gathering import gather
 from driftgate.investigating import Effort
-from driftgate.joining import joined
+from driftgate.joining import Recorded, joined
 from driftgate.messages.message import Message, message
 from driftgate.plan import Job, planned_job, prepare
 from driftgate.settings.load import Config, load
@@ -183,7 +183,9 @@ def _of_plan(manifest: Manifest, shards: Sequence[Path], work: _Work, repros: Pa
     found: list[Facts] = []
     for facts in gathered.facts:
         job = work.job(facts)
-        one = joined(facts, gathered.recordings.get(facts.plan.key, ()), job)
+        folders = gathered.recordings.get(facts.plan.key, ())
+        one = joined(facts, folders, job)
+        work.failing.recorded[facts.plan.key] = Recorded(one, folders)
         if job is not None and work.config is not None:
             judgements = judged([one], {facts.plan.subject: work.config.policy(work.policy, facts.plan.subject)})
             (one,) = investigated([job], [one], judgements, work.effort, repros)

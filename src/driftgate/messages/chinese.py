@@ -975,6 +975,7 @@ CHINESE: dict[str, str] = {
     "comment-attempt": "运行 {number}，第 {attempt} 次尝试",
     "comment-counts": "{failed} 个失败，{errors} 个没有结果，{passed} 个通过",
     "comment-link-summary": "作业摘要",
+    "comment-bundle": "证据：bundle.zip",
     "comment-link-archive": "报告归档",
     "comment-details": "完整输出",
     "comment-shortened": "为放入评论已作精简。略去：",

@@ -837,6 +837,7 @@ ENGLISH: dict[str, str] = {
     "comment-attempt": "run {number}, attempt {attempt}",
     "comment-counts": "{failed} failed, {errors} without a result, {passed} passed",
     "comment-link-summary": "Job summary",
+    "comment-bundle": "Evidence: bundle.zip",
     "comment-link-archive": "Archive of the report",
     "comment-details": "What was said, in full",
     "comment-shortened": "Shortened to fit into a comment. Left out:",

@@ -25,7 +25,8 @@ LOG_CHARACTERS = 3000
 class CommentLinks:
     """Which run a comment is of, and where the rest stands; None where that is not known.
 
-    `archive_digest` is that of the zip file behind `archive_url`, as GitHub states it.
+    `archive_digest` is that of the zip file behind `archive_url`, as GitHub states it; `bundle_digest` the SHA-256 of
+    the bundle.zip in it.
     """
 
     run_url: str | None = None
@@ -34,6 +35,7 @@ class CommentLinks:
     head_sha: str | None = None
     run_number: int | None = None
     attempt: int | None = None
+    bundle_digest: str | None = None
 
 
 def comment(results: Results, *, links: CommentLinks, template: Path | None = None, limit: int = LIMIT) -> str:
