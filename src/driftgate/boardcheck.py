@@ -92,11 +92,9 @@ def _replayed(session: Session, seen: Tensors, sample: str) -> Tensors | None:
 
 def _by_infer(artifact: Artifact, feeds: Tensors, sample: str, board: Tensors, expected: Tensors) -> Message:
     """What hbm_infer says of the same sample on the same board."""
-    python = artifact.options.get("vendor_python")
-    if python is None:
+    other = _infer_of(artifact)
+    if other is None:
         return message("board-check-no-infer")
-    kept = {name: artifact.options[name] for name in ("boards", "model") if name in artifact.options}
-    other = replace(artifact, backend=INFER, options={**kept, "python": python})
     try:
         with backend(INFER).open(other) as session:
             found = numbers(session.infer(feeds, sample=sample), session.signature)
@@ -105,6 +103,30 @@ def _by_infer(artifact: Artifact, feeds: Tensors, sample: str, board: Tensors, e
     if agree(found, board):
         return message("board-check-compiler")
     return message("board-check-board" if agree(found, expected) else "board-check-unclear")
+
+
+def _infer_of(artifact: Artifact) -> Artifact | None:
+    """The same .hbm on the same boards, run by hbm_infer; None where no interpreter has it."""
+    python = artifact.options.get("vendor_python")
+    if python is None:
+        return None
+    kept = {name: artifact.options[name] for name in ("boards", "model") if name in artifact.options}
+    return replace(artifact, backend=INFER, options={**kept, "python": python})
+
+
+def infer_outputs(job: Job, link: Link, sample: str) -> dict[str, Tensor]:
+    """What hbm_infer gives for a sample, raw, where the link's candidate runs on a board and an interpreter has it; the
+    board is held meanwhile. Raises what the sessions raise."""
+    artifact = job.artifact(link.candidate)
+    other = _infer_of(artifact) if artifact.backend == BOARD else None
+    if other is None:
+        return {}
+    with backend(BOARD).open(artifact) as session:
+        feeds = stage_feeds(job, artifact, session)(sample)
+        if isinstance(session, BoardSession):
+            session.hold()
+        with backend(INFER).open(other) as asked:
+            return asked.infer(feeds, sample=sample)
 
 
 def numbers(outputs: Tensors, signature: Signature | None) -> dict[str, Tensor]:

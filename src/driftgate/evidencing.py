@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from driftgate.masking.masks import Mask
 from driftgate.messages.message import Message, message
 from driftgate.numerics.comparator import OutputMap
 from driftgate.plan import Job
-from driftgate.sessions import Artifact, Tensor
+from driftgate.sessions import Artifact, Tensor, Tensors
 from driftgate.settings.compileyaml import find_compile_yamls
 from driftgate.storage.archive import CHUNK_BYTES, Content, is_safe, named, of_bytes, of_file
 from driftgate.storage.evidencewriting import evidence_files
@@ -61,6 +62,7 @@ class _Gathering:
     folder: str
     mask: Mask
     include_models: bool
+    inferred: Tensors = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)
     withheld: dict[str, Withheld] = field(default_factory=dict)
 
@@ -116,10 +118,12 @@ def link_evidence(
     mask: Mask,
     include_models: bool,
     repro: Path | None = None,
+    inferred: Tensors = MappingProxyType({}),
 ) -> LinkEvidence:
-    """What a bundle shall have of a failing link; `repro` is the folder of its smallest part where one was written."""
+    """What a bundle shall have of a failing link; `repro` is the folder of its smallest part where one was written,
+    `inferred` what hbm_infer gave for the worst sample."""
     plan, link = job.plan, failure.link
-    made = _Gathering(folder_of(plan.subject, plan.target), mask, include_models)
+    made = _Gathering(folder_of(plan.subject, plan.target), mask, include_models, inferred)
     evidence = failure.evidence
     if evidence is not None:
         noted = replace(evidence, link=replace(evidence.link, policy=policy))
@@ -274,7 +278,7 @@ def _board_input(entry: Keep, job: Job, failure: Failure, made: _Gathering) -> I
 
 
 def _infer_output(entry: Keep, job: Job, failure: Failure, made: _Gathering) -> Iterable[str]:
-    return _outputs_of(job, failure, made, (INFER,))
+    return _outputs_of(job, failure, made, (INFER,)) or _arrays("hbm_infer", made.inferred, made)
 
 
 def _board_output(entry: Keep, job: Job, failure: Failure, made: _Gathering) -> Iterable[str]:

@@ -16,8 +16,10 @@ from driftgate.domain.judgement import Outcome, Policy, Verdict
 from driftgate.domain.plan import Plan
 from driftgate.domain.runs import Environment, Run, RunOutcome
 from driftgate.domain.samples import SampleSet
+from driftgate.domain.scores import ScoreRecords
 from driftgate.domain.tensors import Signature
 from driftgate.errors import DriftgateError, LoadRefused, StorageError
+from driftgate.judgement.criteria import CRITERIA
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
@@ -57,12 +59,13 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class _Gave:
-    """What one side gave for each sample, whether it was run for that now, and what should be said of it."""
+    """What one side gave for each sample, whether it was run for that now and gave the same, and what is to be said."""
 
     stage: str
     outputs: Mapping[str, Tensors]
     signature: Signature | None
     ran: bool = False
+    same: bool = True
     environment: Environment | None = None
     refused: Message | None = None
     notes: tuple[Message, ...] = ()
@@ -103,9 +106,10 @@ def replay_link(told: BundledLink, evidence: Evidence, facts: Facts, policy: Pol
     if not any(side.ran for side in after):
         notes.append(message("replay-none-ran"))
         outcome = Outcome.ERROR
-    elif then.outcome is not Outcome.FAILED and outcome is not Outcome.FAILED:
-        outcome = Outcome.ERROR
-        notes.append(message("replay-not-by-samples"))
+    elif outcome is Outcome.PASSED and then.outcome is not Outcome.FAILED:
+        same = all(side.same for side in after)
+        outcome = Outcome.FAILED if same else Outcome.ERROR
+        notes.append(message("replay-same" if same else "replay-not-by-samples"))
     return Replay(
         subject=told.subject,
         target=told.target,
@@ -144,21 +148,26 @@ def _again(
             signature, environment = session.signature, session.environment
     except LoadRefused as error:
         return _Gave(side.stage, {}, None, ran=True, refused=error.problems[0], notes=error.problems[:1])
-    notes = [] if old.refused is not None else [_change(side, artifact, old, made, signature, outputs)]
+    same, total, largest = _change(old, made, signature, outputs)
+    told = {"stage": side.stage, "backend": artifact.backend, "change": f"{largest:.3g}"}
+    notes = [] if old.refused is not None else [message("replay-ran", count=same, total=total, **told)]
     if runs_it.digest(artifact) != side.digest:
         notes.append(message("replay-other-artifact", stage=side.stage))
-    return _Gave(side.stage, made, signature, ran=True, environment=environment, notes=tuple(notes))
+    return _Gave(
+        side.stage,
+        made,
+        signature,
+        ran=True,
+        same=old.refused is None and same == total > 0,
+        environment=environment,
+        notes=tuple(notes),
+    )
 
 
 def _change(
-    side: Side,
-    artifact: Artifact,
-    old: _Gave,
-    made: Mapping[str, Tensors],
-    signature: Signature | None,
-    outputs: OutputMap,
-) -> Message:
-    """How far what a side gives now is from what it gave."""
+    old: _Gave, made: Mapping[str, Tensors], signature: Signature | None, outputs: OutputMap
+) -> tuple[int, int, float]:
+    """Of how many outputs how many are what they were to the bit, and the largest change as a share of the range."""
     common = common_names(outputs.names)
     scales = {} if signature is None else {spec.name: spec.quantization for spec in signature.outputs}
     same, total, largest = 0, 0, 0.0
@@ -174,8 +183,7 @@ def _change(
                 value = dequantised(value, scale)
             same += bool(np.array_equal(was, value, equal_nan=was.dtype.kind == "f"))
             largest = max(largest, _share(was, value))
-    change = f"{largest:.3g}"
-    return message("replay-ran", stage=side.stage, backend=artifact.backend, count=same, total=total, change=change)
+    return same, total, largest
 
 
 def _share(was: Tensor, value: Tensor) -> float:
@@ -193,7 +201,7 @@ def _share(was: Tensor, value: Tensor) -> float:
 
 
 def _judged(told: BundledLink, facts: Facts, policy: Policy, outputs: OutputMap, gave: tuple[_Gave, ...]) -> _Judged:
-    """The link's verdicts on these samples alone, without scores."""
+    """The link's verdicts on these samples alone, but for those on scores."""
     a, b = gave
     plan = _plan(told, facts)
     (link,) = plan.links
@@ -212,13 +220,19 @@ def _judged(told: BundledLink, facts: Facts, policy: Policy, outputs: OutputMap,
         runs=runs,
         environments=tuple({one.environment.id: one.environment for one in gave if one.environment}.values()),
         measurements=comparator.measurements(runs[0].id, runs[1].id),
+        # Scores are not made anew; that there are some is what the limits of outputs depend on.
+        scores=tuple(_of_samples(one, plan) for one in facts.scores if one.stage in (a.stage, b.stage)),
         tool_facts=tuple(one for one in facts.tool_facts if one.kind == "node_info"),
         problems=comparator.problems,
     )
     check = plan.chain.check_of(link)
     if check is None:
         raise StorageError(message("replay-nothing", path=told.folder))
-    verdicts = tuple(v for v in judge(made, policy).check(check.slug).verdicts if v.target == link.name)
+    verdicts = tuple(
+        verdict
+        for verdict in judge(made, policy).check(check.slug).verdicts
+        if verdict.target == link.name and (verdict.criterion is None or verdict.criterion in CRITERIA)
+    )
     outcomes = {verdict.outcome for verdict in verdicts}
     outcome = next((o for o in (Outcome.FAILED, Outcome.ERROR) if o in outcomes), Outcome.PASSED)
     reasons = tuple(v.reason for v in verdicts if v.reason is not None and v.outcome is outcome)
@@ -245,7 +259,13 @@ def _plan(told: BundledLink, facts: Facts) -> Plan:
             samples.origin,
             max(samples.block, len(told.samples)),
         ),
+        scores=facts.plan.scores,
     )
+
+
+def _of_samples(records: ScoreRecords, plan: Plan) -> ScoreRecords:
+    rows = records.by_sample()
+    return records.with_rows((sample, rows[sample]) for sample in plan.samples.ids if sample in rows)
 
 
 def _run(one: _Gave, facts: Facts, done: int) -> Run:

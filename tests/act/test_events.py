@@ -65,7 +65,9 @@ def test_a_pull_request_has_one_comment_that_the_next_run_renews(
     assert "/acme/models/actions/runs/1/artifacts/1" in made[1]
     assert "ab" * 32 in made[1]
     bundle = report(tmp_path / "1") / "bundle.zip"
-    assert sha256(bundle.read_bytes()).hexdigest() in made[1], "the archive has the bundle, whose digest the comment names"
+    assert sha256(bundle.read_bytes()).hexdigest() in made[1], (
+        "the archive has the bundle, whose digest the comment names"
+    )
     with open_bundle(bundle) as opened:
         assert [link.link for link in opened.manifest.links] == ["quantized..hbm"]
         assert not opened.manifest.models_included

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from driftgate.domain.bundles import Status
 from driftgate.domain.investigations import Investigation
+from driftgate.storage.bundle import open_bundle
 from support.board.lab import TestBoard
 from support.boards import BoardProject, described
 from support.chains import Chain
+from support.handed import hand_on
 
 WRAPPER = "/userdata/wrapped"
 
@@ -73,3 +76,11 @@ esac; done"""
     told = codes(found)
     assert "board-check-inputs-same" in told
     assert ("board-check-board" if knows_infer else "board-check-no-infer") in told
+    hand_on(made.root / "out", tmp_path / "handed")
+    with open_bundle(made.root / "out" / "bundle.zip") as bundle:
+        (link,) = bundle.manifest.links
+        status = {one.what.code: one.status for one in link.wanted}
+        infer = next(one for one in link.wanted if one.what.code == "keep-infer-output")
+        assert set(infer.paths) <= set(bundle.names)
+    assert status["keep-infer-output"] is (Status.INCLUDED if knows_infer else Status.MISSING)
+    assert (status["keep-board-output"], status["keep-board-input"]) == (Status.INCLUDED, Status.INCLUDED)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import click
 
+from driftgate.boardcheck import infer_outputs
 from driftgate.bundling import BUDGET, Bundled, Draft, notes_on, write_bundle
 from driftgate.commands.effort import size_in_bytes
 from driftgate.commands.speaking import complain, hiding, log, progress, stderr, stdout
@@ -32,6 +33,7 @@ from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.plan import Job
 from driftgate.reporting.bundle import readmes
+from driftgate.sessions import Tensors
 from driftgate.settings.load import Config
 from driftgate.storage.archive import of_bytes, of_file
 from driftgate.storage.bundle import BUNDLE
@@ -74,6 +76,7 @@ class Failing:
 
     samples: int = SAMPLES
     recorded: dict[tuple[str, str], Recorded] = field(default_factory=dict)  # by the plan's key
+    _inferred: dict[tuple[str, str], Tensors] = field(default_factory=dict)
     _known: dict[tuple[tuple[str, str], str], Failure] = field(default_factory=dict)
 
     def of(self, job: Job, facts: Facts, judgement: Judgement) -> Failure | None:
@@ -85,6 +88,17 @@ class Failing:
         if key not in self._known:
             self._known[key] = self._run(job, link, facts, worst_samples(facts, judgement, link, self.samples))
         return self._known[key]
+
+    def inferred(self, job: Job, failure: Failure) -> Tensors:
+        """What hbm_infer gives for the worst sample, asked once; nothing where it is not here or cannot be run."""
+        if job.plan.key not in self._inferred:
+            self._inferred[job.plan.key] = {}
+            try:
+                self._inferred[job.plan.key] = infer_outputs(job, failure.link, failure.samples[0])
+            except DriftgateError as error:
+                for problem in error.problems:
+                    log(problem)
+        return self._inferred[job.plan.key]
 
     def _run(self, job: Job, link: Link, facts: Facts, samples: Sequence[str]) -> Failure:
         recorded = self.recorded.get(job.plan.key)
@@ -250,6 +264,7 @@ def _links(ground: Ground, *, include_models: bool) -> list[LinkEvidence]:
                 mask=hiding(),
                 include_models=include_models,
                 repro=ground.repros.get(judgement.key),
+                inferred=ground.failing.inferred(job, failure),
             )
         )
     return found

@@ -89,7 +89,13 @@ CHINESE: dict[str, str] = {
     "replay-no-backend": "后端 {backend} 需要只在配置文件中才有的信息；请用 -c 给出",
     "replay-other-artifact": "{stage}：运行的产物不是当时失败的那个",
     "replay-none-ran": "两侧都无法重新运行；重新测量的是证据包中的数值，不能说明当前产物的情况",
-    "replay-not-by-samples": "仅凭这些样本不能重现失败：它是在全部样本上看到的，或由文件得出；请运行 driftgate check",
+    "replay-same": (
+        "仅凭这些样本看不出失败：失败来自全部样本的统计，或由文件判定；现在运行的产物给出的结果与当时逐位一致"
+    ),
+    "replay-not-by-samples": (
+        "仅凭这些样本看不出失败：失败来自全部样本的统计，或由文件判定，而现在运行的产物给出的数值已与当时不同；"
+        "请运行 driftgate check"
+    ),
     "replay-no-target": "配置中没有 {subject} 的目标平台 {target}；请给出检查时使用的配置文件",
     "replay-refused": "运行时拒绝加载：{reason}",
     "replay-samples": "证据中 {tensor} 的形状为 {shape}，不能平分为 {count} 个样本；无法重新运行该证据包",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from driftgate.domain.bundles import BundledLink, BundleManifest, Status, Wanted
+from driftgate.domain.facts import Facts
 from driftgate.domain.results import Results
 from driftgate.messages.message import Message, message
 from driftgate.reporting.view.page import Page, Subject, page
@@ -70,6 +71,7 @@ def readme(results: Results, manifest: BundleManifest) -> Readme:
     """The README of a bundle with these results."""
     whole = page(results)
     by_key = {(one.name, one.target): one for one in whole.subjects}
+    facts = {one.plan.key: one for one in results.facts}
     lines = tuple(
         WithheldLine(one.path, "" if one.bytes is None else str(one.bytes), one.sha256 or "", one.reason)
         for one in manifest.withheld
@@ -77,7 +79,10 @@ def readme(results: Results, manifest: BundleManifest) -> Readme:
     return Readme(
         tool=manifest.tool,
         page=whole,
-        parts=tuple(_part(by_key.get((link.subject, link.target)), link) for link in manifest.links),
+        parts=tuple(
+            _part(by_key.get((link.subject, link.target)), link, facts.get((link.subject, link.target)))
+            for link in manifest.links
+        ),
         replay=" ".join(manifest.replay),
         has_link=any(link.samples for link in manifest.links),
         models_included=manifest.models_included,
@@ -87,10 +92,21 @@ def readme(results: Results, manifest: BundleManifest) -> Readme:
     )
 
 
-def _part(subject: Subject | None, told: BundledLink) -> LinkPart:
-    versions = [version for one in (subject.environments if subject else ()) for version in one.versions]
-    boards = [one.board for one in (subject.environments if subject else ()) if one.board]
-    return LinkPart(subject, told, tuple(map(_wanted, told.wanted)), tuple(dict.fromkeys((*versions, *boards))))
+def _part(subject: Subject | None, told: BundledLink, facts: Facts | None) -> LinkPart:
+    return LinkPart(subject, told, tuple(map(_wanted, told.wanted)), () if facts is None else _versions(facts))
+
+
+def _versions(facts: Facts) -> tuple[str, ...]:
+    """What ran the stages, on which boards, and what the build and the artifacts say of the tools that made them."""
+    ran = [f"{name} {value}" for one in facts.environments for name, value in one.versions]
+    boards = [one.board for one in facts.environments if one.board]
+    tools = [
+        f"{fact.source}: {name.removeprefix('version-')} {value}"
+        for fact in facts.tool_facts
+        for name, value in fact.values
+        if name.startswith("version")
+    ]
+    return tuple(dict.fromkeys((*ran, *boards, *tools)))
 
 
 def _wanted(one: Wanted) -> WantedLine:
