@@ -22,7 +22,8 @@ from driftgate.numerics.comparator import OutputMap
 from driftgate.plan import Job
 from driftgate.sessions import Artifact, Tensor, Tensors
 from driftgate.settings.compileyaml import find_compile_yamls
-from driftgate.storage.archive import CHUNK_BYTES, Content, is_safe, named, of_bytes, of_file
+from driftgate.storage.archive import Content, is_safe, named, of_bytes, of_file
+from driftgate.storage.bundle import file_digest
 from driftgate.storage.evidencewriting import evidence_files
 from driftgate.vendor.checklists import CHECKLISTS, TUNING, Keep, Kind
 from driftgate.vendor.files import read_text
@@ -78,7 +79,7 @@ class _Gathering:
         if path in self.items or path in self.withheld:
             return path
         try:
-            size, sha = source.stat().st_size, _sha256(source)
+            size, sha = source.stat().st_size, file_digest(source)
             if not self.include_models:
                 self.withheld[path] = Withheld(path, role, message("bundle-confidential"), size, sha)
             elif source.suffix.lower() in TEXTS:
@@ -341,11 +342,3 @@ def _outputs(told: OutputMap) -> BundledOutputs:
         ignored=told.ignored,
         permute=tuple((name, stage, tuple(axes)) for (name, stage), axes in told.permute.items()),
     )
-
-
-def _sha256(path: Path) -> str:
-    sha = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(CHUNK_BYTES):
-            sha.update(chunk)
-    return sha.hexdigest()
