@@ -13,6 +13,7 @@ from driftgate.domain.chain import FeedKind
 from driftgate.domain.plan import Leg
 from driftgate.domain.platforms import PLATFORMS
 from driftgate.errors import ConfigError, UsageError
+from driftgate.masking.aliases import Aliases
 from driftgate.messages.message import message
 from driftgate.numerics.comparator import OutputMap
 from driftgate.plan import Job
@@ -86,13 +87,25 @@ def unpacked(found: Pack, environment: Mapping[str, str]) -> Job:
     )
 
 
+def hidden(found: Pack, environment: Mapping[str, str]) -> Aliases:
+    """What a pack has of addresses and passwords, itself or by variables of the environment."""
+    aliases = Aliases()
+    for name, told in found.stored.boards.items():
+        _boards(name, told).hide(aliases, name, environment)
+    return aliases
+
+
+def _boards(name: str, told: object) -> BoardSettings:
+    try:
+        return BoardSettings.model_validate(told)
+    except ValueError as error:
+        raise ConfigError(message("pack-board", board=name, reason=str(error).splitlines()[0])) from error
+
+
 def _artifact(found: Pack, one: PackedArtifact, environment: Mapping[str, str]) -> Artifact:
     options: dict[str, Any] = {key: _tupled(value) for key, value in one.options.items()}
     if one.board is not None:
-        try:
-            section = BoardSettings.model_validate(found.stored.boards[one.board])
-        except (KeyError, ValueError) as error:
-            raise ConfigError(message("pack-board", board=one.board, reason=str(error).splitlines()[0])) from error
+        section = _boards(one.board, found.stored.boards.get(one.board))
         w_stride = PLATFORMS[found.plan.target].w_stride
         options["boards"] = section.boards(
             one.board, root=found.folder / MODELS, w_stride=w_stride, environment=environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.table import Table
 
 from driftgate.backends.board.boards import Boards
 from driftgate.boardhealth import boards
-from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, say, stdout, verbose_option
+from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, hide, hiding, say, stdout, verbose_option
 from driftgate.doctoring import (
     SECONDS,
     TOOLS,
@@ -57,7 +58,9 @@ def command(config: Path | None, out: Path, seconds: float, as_json: bool, verbo
     """
     LogText(verbose=verbose)
     settings = None if config is None else load(config)
-    items = held_together(tuple(_items(settings, out, seconds)))
+    if settings is not None:
+        hide(settings.hidden(os.environ))
+    items = hiding().value(held_together(tuple(_items(settings, out, seconds))))
     if as_json:
         document = {"schema": "driftgate.doctor", "version": 1, "items": [_entry(item) for item in items]}
         stdout().print(disarmed_json(json.dumps(document, ensure_ascii=False, indent=1)), markup=False)

@@ -11,16 +11,16 @@ import click
 from driftgate.commands.checking import STALE, captured, write_shard
 from driftgate.commands.effort import cache_options, recall_of
 from driftgate.commands.provenance import provenance
-from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, stopped_while_waiting, verbose_option
+from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, hide, stopped_while_waiting, verbose_option
 from driftgate.domain.legs import leg_of
 from driftgate.domain.runs import RunOutcome
 from driftgate.errors import UsageError
 from driftgate.gathering import RECORDINGS
 from driftgate.keeping import write_outputs
 from driftgate.messages.message import message
-from driftgate.packing import unpacked
+from driftgate.packing import hidden, unpacked
 from driftgate.plan import Job, known_legs, only_leg, planned_job, prepare
-from driftgate.settings.load import load
+from driftgate.settings.load import Config, load
 from driftgate.storage.folder import remove_all, remove_tree
 from driftgate.storage.pack import read_pack
 from driftgate.storage.planfile import LEG, Provenance, Shard, read_manifest, write_shard_note
@@ -78,16 +78,24 @@ def _chosen(
         if leg is not None or planned is not None:
             raise UsageError(message("run-pack-alone"))
         found = read_pack(packed)
+        hide(hidden(found, os.environ))
         return unpacked(found, os.environ), found.stored.provenance
     if leg is None:
         raise UsageError(message("run-no-leg"))
     if planned is not None:
         return _of_manifest(config, leg, planned)
-    jobs = prepare(load(config), subjects=(), profile=profile)
+    jobs = prepare(_loaded(config), subjects=(), profile=profile)
     chosen = [only_leg(job, one) for job in jobs if (one := leg_of(job.plan, leg)) is not None]
     if not chosen:
         raise UsageError(message("leg-unknown", leg=leg, known=known_legs(jobs)))
     return chosen[0], provenance(os.environ)
+
+
+def _loaded(path: Path) -> Config:
+    """The configuration, with nothing shown of what it hides."""
+    config = load(path)
+    hide(config.hidden(os.environ))
+    return config
 
 
 def _of_manifest(config: Path, leg: str, planned: Path) -> tuple[Job, Provenance]:
@@ -98,7 +106,7 @@ def _of_manifest(config: Path, leg: str, planned: Path) -> tuple[Job, Provenance
         known = tuple(one.id for plan in manifest.plans for one in plan.legs)
         raise UsageError(message("leg-unknown", leg=leg, known=known))
     plan, one = found
-    job = planned_job(prepare(load(config), subjects=(plan.subject,), profile=manifest.profile), plan)
+    job = planned_job(prepare(_loaded(config), subjects=(plan.subject,), profile=manifest.profile), plan)
     if job is None:
         raise UsageError(message("plan-other", leg=leg, path=str(planned)))
     return only_leg(job, one), manifest.provenance

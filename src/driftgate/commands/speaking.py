@@ -97,6 +97,13 @@ def hiding() -> Mask:
     return _Hiding.mask or hide(Aliases())
 
 
+class _Masking(logging.Formatter):
+    """Lines of the log without what must not be shown."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hiding().text(super().format(record))
+
+
 class LogText:
     """The log of this command, kept until there is a folder to put it in."""
 
@@ -108,7 +115,7 @@ class LogText:
         streams = (self._stream, sys.stderr) if verbose else (self._stream,)
         for stream in streams:
             handler = logging.StreamHandler(stream)
-            handler.setFormatter(logging.Formatter(_FORMAT))
+            handler.setFormatter(_Masking(_FORMAT))
             LOG.addHandler(handler)
 
     def content(self) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -10,6 +11,7 @@ from urllib.parse import quote
 SHORTEST_SECRET = 4  # a shorter one would be found in plain words
 LONG_SECRET = 8  # from here on nobody says it by chance: it is found within other words as well
 SHORTEST_LINE = 16  # of a secret of several lines
+TELLING, CUT = 16, 24  # characters that tell a secret, and the length from which on a part of it is looked for
 HIDDEN = "***"
 
 
@@ -56,16 +58,27 @@ class Aliases:
         return max((len(secret.encode("utf-8", "surrogateescape")) for secret in self._secrets), default=0)
 
     def _compiled(self) -> re.Pattern[str]:
-        anywhere = "|".join(re.escape(secret) for secret in sorted(self._secrets, key=len, reverse=True))
+        anywhere = "|".join(map(_pattern, sorted(self._secrets, key=len, reverse=True)))
         words = "|".join(re.escape(word) for word in sorted(self._names, key=len, reverse=True))
         bounded = rf"(?i:(?<![\w.-])(?:{words})(?![\w-]|\.\w))"
         return re.compile(f"{anywhere}|{bounded}" if anywhere else bounded)
 
 
+def _pattern(secret: str) -> str:
+    """A long secret wherever it stands, and also where its beginning or its end alone was left of it."""
+    whole = re.escape(secret)
+    if len(secret) < CUT:
+        return whole
+    begun, ended = re.escape(secret[:TELLING]), re.escape(secret[-TELLING:])
+    return rf"{whole}|{begun}[^\s\"']*|(?<![^\s\"'])[^\s\"']{{0,{len(secret)}}}{ended}"
+
+
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it stands, quoted for an address, and in base64; of several lines each that is long."""
+    """A secret as it stands, quoted for an address, in JSON, and in base64; of several lines each that is long."""
     lines = [line.strip() for line in secret.splitlines() if len(line.strip()) >= SHORTEST_LINE]
     for one in (secret, secret.strip(), *(lines if len(lines) > 1 else ())):
         yield one
-        yield quote(one, safe="")
+        yield quote(one, safe="", errors="surrogateescape")
+        yield json.dumps(one)[1:-1]
+        yield json.dumps(one, ensure_ascii=False)[1:-1]
         yield base64.b64encode(one.encode("utf-8", "surrogateescape")).decode("ascii").rstrip("=")

@@ -13,14 +13,19 @@ from urllib.parse import unquote
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
 from driftgate.masking.aliases import LONG_SECRET, Aliases
-from driftgate.masking.patterns import without_patterns
+from driftgate.masking.patterns import has_token, without_patterns
+from driftgate.messages.message import Param
 
 T = TypeVar("T")
 CHUNK_BYTES = 1 << 20
+TOKEN_BYTES = 256  # of which the beginning of a token tells it
 #: Names of variables that hold secrets.
 _SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_(?:PWD|PAT|KEY|PASS)$", re.I
+    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_(?:PWD|PAT|KEY|PASS)$"
+    r"|^SSHPASS$",
+    re.I,
 )
+VERSION = "version"  # how names of values that are versions begin
 _USERINFO = re.compile(r"://([^\s/@:]*):([^\s/@]+)@")
 
 
@@ -46,7 +51,14 @@ class Mask:
     def facts(self, facts: Facts) -> Facts:
         """Facts with everything masked that a tool or a machine said; runs still name the environments that they are
         of. Names of subjects, samples and stages are the user's own and stay."""
-        environments = self.value(facts.environments)
+        environments = tuple(
+            replace(self.value(one), versions=tuple((name, self._known_only(said)) for name, said in one.versions))
+            for one in facts.environments
+        )
+        told = tuple(
+            replace(fact, values=tuple((name, self._told(name, value)) for name, value in fact.values))
+            for fact in facts.tool_facts
+        )
         renamed = {old.id: new.id for old, new in zip(facts.environments, environments, strict=True)}
         runs = tuple(
             replace(
@@ -62,20 +74,30 @@ class Mask:
             runs=runs,
             environments=environments,
             problems=self.value(facts.problems),
-            tool_facts=self.value(facts.tool_facts),
+            tool_facts=told,
             investigations=tuple(map(self._investigation, facts.investigations)),
         )
+
+    def _known_only(self, said: str) -> str:
+        """A version, which may have four numbers as an address has: only what is known to be one is masked."""
+        return self._aliases.applied(said)
+
+    def _told(self, name: str, value: Param) -> Param:
+        if name.startswith(VERSION) and isinstance(value, str):
+            return self._known_only(value)
+        return self.value(value)
 
     def _investigation(self, found: Investigation) -> Investigation:
         return replace(found, notes=self.value(found.notes), explanations=self.value(found.explanations))
 
     def is_held_by(self, stream: BinaryIO) -> bool:
-        """Whether a known secret stands in a file that cannot be rewritten; reads it to its end."""
-        overlap = b""
+        """Whether a secret that is known, a token or a private key stands in a file that cannot be rewritten; reads it to
+        its end."""
+        overlap, kept = b"", max(self._aliases.longest_bytes, TOKEN_BYTES)
         while chunk := stream.read(CHUNK_BYTES):
-            if self._aliases.holds(overlap + chunk):
+            if self._aliases.holds(overlap + chunk) or has_token(overlap + chunk):
                 return True
-            overlap = (overlap + chunk)[-self._aliases.longest_bytes :] if self._aliases.longest_bytes else b""
+            overlap = (overlap + chunk)[-kept:]
         return False
 
     def _masked(self, value: Any) -> Any:  # noqa: ANN401 - data of any form

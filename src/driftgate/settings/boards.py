@@ -137,6 +137,10 @@ class BoardSettings(Section):
                 found = _HOST.match(shown)
                 if found is not None and not _VARIABLE.search(found["address"]):
                     aliases.add(found["address"].strip("[]"), name)
+        for word in (*self.proxy_command, *self.power_cycle):
+            found = _HOST.match(word)
+            if found is not None and _is_host(found["address"]):
+                aliases.add(found["address"].strip("[]"), name)
         passwords = (self.password, None if self.jump is None else self.jump.password)
         for variable in (v for text in passwords for v in _VARIABLE.findall(text or "")):
             aliases.add_secret(held.get(variable, ""))
@@ -177,6 +181,11 @@ class BoardSettings(Section):
             key=None if jump.key is None else root / jump.key.expanduser(),
             known_hosts=None if jump.known_hosts is None else root / jump.known_hosts.expanduser(),
         )
+
+
+def _is_host(word: str) -> bool:
+    """Whether a word of a command is the name of a machine rather than a program, an option or a file."""
+    return "." in word.strip(".") and not set(word) & set("/%=") and not word.startswith("-")
 
 
 def _filled(text: str, held: Mapping[str, str]) -> str:

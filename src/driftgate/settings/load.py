@@ -30,6 +30,8 @@ from driftgate.settings.yaml_lines import Lines, Place, read_yaml
 
 SHOWN = 60  # characters of a wrong value
 SECRET = "password"  # noqa: S105 - a key whose value is never shown, also where it is wrong
+#: Keys of boards that hold addresses.
+ADDRESSES = frozenset({"host", "hosts", "jump", "proxy-command", "power-cycle"})
 
 #: A validator's type of error → (code of what was wanted, the parameter of the error that says more).
 WANTED: Mapping[str, tuple[str, str]] = {
@@ -192,8 +194,11 @@ def _wrong_values(errors: Sequence[Mapping[str, Any]], raw: object, lines: Lines
     for error in errors:
         place = _inside(_place(error), raw)
         line, where = lines.of(place), _readable(place, lines)
-        is_secret = bool(place) and place[-1] == SECRET
-        found = "***" if is_secret else json.dumps(error["input"], ensure_ascii=False, default=str)[:SHOWN]
+        found = (
+            "***"
+            if _is_hidden(place, error["input"])
+            else json.dumps(error["input"], ensure_ascii=False, default=str)[:SHOWN]
+        )
         code, parameter = WANTED.get(error["type"], ("", ""))
         if code:
             said = message(code, **({"value": str(error["ctx"][parameter])} if parameter else {}))
@@ -204,6 +209,13 @@ def _wrong_values(errors: Sequence[Mapping[str, Any]], raw: object, lines: Lines
     for (line, where, found), alternatives in wanted.items():
         choice = ", or ".join(text(said) for said in dict.fromkeys(alternatives))
         yield message("config-wrong-value", path=path, line=line, where=where, found=found, wanted=choice)
+
+
+def _is_hidden(place: Place, value: object) -> bool:
+    """Whether a wrong value may hold an address or a password: those of boards, but for their numbers and words."""
+    if SECRET in place:
+        return True
+    return place[:1] == ("boards",) and (not ADDRESSES.isdisjoint(place) or not isinstance(value, (int, float, str)))
 
 
 def _unknown_key(key: str, place: Place, lines: Lines, known: Sequence[str]) -> Message:
