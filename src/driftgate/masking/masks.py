@@ -91,8 +91,7 @@ class Mask:
         return replace(found, notes=self.value(found.notes), explanations=self.value(found.explanations))
 
     def is_held_by(self, stream: BinaryIO) -> bool:
-        """Whether a secret that is known, a token or a private key stands in a file that cannot be rewritten; reads it to
-        its end."""
+        """Whether a known secret, a token or a key stands in a file that cannot be rewritten; reads it through."""
         overlap, kept = b"", max(self._aliases.longest_bytes, TOKEN_BYTES)
         while chunk := stream.read(CHUNK_BYTES):
             if self._aliases.holds(overlap + chunk) or has_token(overlap + chunk):

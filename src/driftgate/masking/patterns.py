@@ -29,7 +29,8 @@ _PARTS = {
     ),
     # whole, cut off at its end, or cut off at its beginning
     "key": (
-        rf"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:{_END}|\Z)|(?m:^[A-Za-z0-9+/=]{{1,200}}\r?\n){{1,99}}{_END}"
+        rf"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:{_END}|\Z)"
+        rf"|(?m:^[A-Za-z0-9+/=]{{1,200}}\r?\n){{1,99}}{_END}"
     ),
     "userinfo": r"(?<=://)(?:[^\s/@:]*:[^\s/@]+|[^\s/@:]{16,})(?=@)",
     "authorization": (
