@@ -32,7 +32,7 @@ from driftgate.vendor.outputs import LOG, MODELS
 LINK_FOLDER, VENDOR_FOLDER, REPRO_FOLDER = "link", "vendor", "repro"
 #: Endings of files that are text, which is masked on its way in.
 TEXTS = (".log", ".yaml", ".yml", ".json", ".csv", ".txt")
-#: Options without which a replay would give other numbers.
+#: Options without which a replay would give other numbers, see `replaying.ALLOWED`.
 OPTIONS = ("level", "provider", "threads", "model", "device")
 RECORDED, ONNX = "recorded", "onnxruntime"
 

@@ -304,8 +304,37 @@ def _split(tensors: Tensors, samples: Sequence[str]) -> dict[str, dict[str, Tens
 
 
 def artifact_in(side: Side, folder: Path) -> Artifact | None:
-    """The side's artifact as the bundle has it; None where it was kept back."""
+    """The side's artifact as the bundle has it; None where it was kept back. Raises StorageError for options that no
+    bundle of ours has."""
     file = None if side.file is None else folder / side.file
     if file is None or not file.is_file():
         return None
+    return artifact_of(side, file)
+
+
+def artifact_of(side: Side, file: Path) -> Artifact:
+    """The side with a file that stands for it. What a bundle asks for is a stranger's word: nothing but numbers and
+    names that change a result, and no more threads than a machine has. Raises StorageError."""
+    for name, value in side.options:
+        if name not in ALLOWED or not ALLOWED[name](value):
+            raise StorageError(message("replay-option", stage=side.stage, name=name, value=str(value)))
     return Artifact(side.stage, side.backend, file, dict(side.options))
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MOST_CHARACTERS
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_THREADS
+
+
+MOST_CHARACTERS, MOST_THREADS = 100, 256
+#: Option → what its value may be.
+ALLOWED: Mapping[str, Callable[[object], bool]] = {
+    "level": _is_word,
+    "provider": _is_word,
+    "model": _is_word,
+    "device": _is_word,
+    "threads": _is_count,
+}

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
+from driftgate.commands.believing import of_file
 from driftgate.commands.speaking import EXIT_ERROR, LogText, complain, guarded, log, say, stdout, verbose_option
 from driftgate.diagnosis.bench import SECONDS
 from driftgate.diagnosis.engine import Diagnosis, diagnose
@@ -57,10 +58,11 @@ def command(folder: Path, as_json: bool, seconds: float, verbose: bool) -> int:
     """
     LogText(verbose=verbose)
     if looks_like_bundle(folder):
-        with unpacked_bundle(folder) as (manifest, unpacked):
+        with unpacked_bundle(folder) as (manifest, unpacked), of_file(folder):
             return _told(_judged_again(read_results(unpacked), manifest, folder), as_json=as_json)
     if (folder / RESULTS).is_file():
-        return _told(read_results(folder), as_json=as_json)
+        with of_file(folder):
+            return _told(read_results(folder), as_json=as_json)
     evidence = read_evidence(folder)
     found = diagnose(evidence, _parts, seconds=seconds)
     inferred = () if evidence.link.candidate else (message("explain-inferred"),)
@@ -85,6 +87,8 @@ def _judged_again(results: Results, manifest: BundleManifest, path: Path) -> Res
 def _told(results: Results, *, as_json: bool) -> int:
     """What a check has found out already, of all subjects."""
     facts = {one.plan.key: one for one in results.facts}
+    if not results.facts:
+        raise ValueError("no subject")  # told by whoever read the file
     judged = results.judgements or tuple(judge(one, Policy()) for one in results.facts)
     found = tuple(
         Diagnosis(

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from driftgate.commands.believing import of_file
 from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, hide, hiding, say, stdout, verbose_option
 from driftgate.domain.bundles import BundledLink, BundleManifest, Side
 from driftgate.domain.judgement import Outcome, Policy
@@ -23,7 +24,7 @@ from driftgate.evidencing import LINK_FOLDER, RECORDED
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import number, text
 from driftgate.plan import Job, prepare
-from driftgate.replaying import Replay, artifact_in, replay_link
+from driftgate.replaying import Replay, artifact_in, artifact_of, replay_link
 from driftgate.sessions import Artifact
 from driftgate.settings.artifacts import BY_SUFFIX
 from driftgate.settings.load import Config, load
@@ -102,7 +103,7 @@ def _replayed(
     if facts is None:
         raise UsageError(message("replay-nothing", path=link.folder))
     evidence = read_evidence(folder / link.folder / LINK_FOLDER)
-    with _job(link, config) as job:
+    with _job(link, config) as job, of_file(folder):
         source = partial(_source, folder=folder, job=job, artifacts=artifacts)
         return replay_link(link, evidence, facts, policy, source)
 
@@ -130,7 +131,7 @@ def _source(side: Side, *, folder: Path, job: Job | None, artifacts: Path | None
     held = artifact_in(side, folder)
     if held is None and artifacts is not None and side.file is not None:
         path = _found(side, artifacts)
-        held = None if path is None else Artifact(side.stage, side.backend, path, dict(side.options))
+        held = None if path is None else artifact_of(side, path)
     if held is None:
         return message("replay-no-artifact")
     return held if held.backend in ALONE else message("replay-no-backend", backend=side.backend)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from driftgate.commands.believing import of_file
 from driftgate.commands.bundles import (
     ALWAYS,
     NEVER,
@@ -117,9 +118,10 @@ def command(
             else loaded.policy(policy, facts.plan.subject)
             for facts in merged
         }
-        done = deliver(
-            merged, policies, out, as_json=as_json, log_text=log_text, config=loaded, links=run_links(os.environ)
-        )
+        with of_file(out if not shards else shards[0]):
+            done = deliver(
+                merged, policies, out, as_json=as_json, log_text=log_text, config=loaded, links=run_links(os.environ)
+            )
         write_origin(out, provenance(os.environ))
         folders = {} if repros is None else {job.plan.key: repros for job in work.jobs}
         ground = Ground(done.results, out, work.jobs, policies, work.failing, loaded, folders, work.absent)
@@ -169,9 +171,11 @@ def _merged(shards: Sequence[Path]) -> tuple[tuple[Facts, ...], dict[str, Policy
             if looks_like_bundle(shard):
                 manifest, folder = stack.enter_context(unpacked_bundle(shard))
                 policies |= {one.subject: one.policy for one in manifest.policies}
-            for facts in read_results(folder).facts:
-                subjects.setdefault(facts.plan.key, []).append(facts)
-    return tuple(merge(subjects[key]) for key in sorted(subjects)), policies
+            with of_file(shard):
+                for facts in read_results(folder).facts:
+                    subjects.setdefault(facts.plan.key, []).append(facts)
+    with of_file(shards[0]):
+        return tuple(merge(subjects[key]) for key in sorted(subjects)), policies
 
 
 def _of_plan(manifest: Manifest, shards: Sequence[Path], work: _Work, repros: Path | None) -> tuple[Facts, ...]:

@@ -28,7 +28,10 @@ def number(value: float) -> str:
     """A number as people read it: up to six significant digits, integers in full."""
     if isinstance(value, bool) or (isinstance(value, int) and abs(value) < 10**15):
         return str(value)
-    return f"{value:.6g}"
+    try:
+        return f"{value:.6g}"
+    except OverflowError:
+        return "∞" if value > 0 else "-∞"
 
 
 def _filled(value: Param, quote: Callable[[str], str]) -> str:

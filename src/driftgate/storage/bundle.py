@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -190,9 +191,15 @@ def file_digest(path: Path) -> str:
 
 
 def forget_parts(path: Path) -> None:
-    """Remove what a writer of this file left that was killed; nobody takes it for the file."""
-    for part in path.parent.glob(f".{path.name}.*.part"):
-        part.unlink(missing_ok=True)
+    """Remove what a writer of this file left that was killed; nobody takes it for the file. Raises StorageError."""
+    parts = re.compile(rf"\.{re.escape(path.name)}\.\w+\.part")
+    try:
+        for part in path.parent.iterdir() if path.parent.is_dir() else ():
+            if parts.fullmatch(part.name) and part.is_file():
+                part.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(message("folder-not-written", path=str(path.parent), reason=reason)) from error
 
 
 def _check_names(path: Path, manifest: BundleManifest, there: tuple[str, ...] | None, limit_bytes: int) -> None:
@@ -206,6 +213,13 @@ def _check_names(path: Path, manifest: BundleManifest, there: tuple[str, ...] | 
     for file in manifest.files:
         if not is_safe(file.path) or not taken.take(file.path):
             raise StorageError(message("archive-name", path=str(path), name=file.path))
+    for link in manifest.links:
+        named = (link.folder, *(side.file for side in link.sides if side.file is not None))
+        outside = next((name for name in named if not is_safe(name)), None)
+        if outside is not None:
+            raise StorageError(message("archive-name", path=str(path), name=outside))
+        if len(link.sides) not in (0, 2):
+            raise StorageError(message("bundle-sides", path=str(path), count=len(link.sides)))
     if there is not None:
         listed = {MANIFEST, *(file.path for file in manifest.files)}
         odd = tuple(sorted(listed.symmetric_difference(there)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,10 @@ from driftgate.domain.evidence import Board, BoardInput, BoardOutput, Evidence, 
 from driftgate.errors import StorageError
 from driftgate.messages.message import Message, message
 from driftgate.sessions import Tensor
+from driftgate.storage.npz import DAMAGES, NUMBERS, member_header, read_member
 
 LIMIT_BYTES = 2 << 30
 TEXT_BYTES = 16 << 20
-_NUMBERS = "biuf"
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-_DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
 #: The files that make a folder one of evidence; the others only help.
 TENSOR_FILES = {
     "inputs.npz": "feeds_a",
@@ -123,7 +120,7 @@ class _Reader:
             with zipfile.ZipFile(path) as archive:
                 for member in archive.infolist():
                     self._enter(path, archive, member, entries)
-        except (*_DAMAGES, OSError) as error:
+        except (*DAMAGES, OSError) as error:
             self.problems.append(message("evidence-unreadable", path=name, reason=str(error)))
         return LazyTensors(entries, _array)
 
@@ -131,12 +128,12 @@ class _Reader:
         tensor = member.filename.removesuffix(".npy")
         try:
             with archive.open(member) as stream:
-                shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
-        except (*_DAMAGES, KeyError) as error:
+                shape, _, dtype = member_header(stream)
+        except DAMAGES as error:
             self.problems.append(message("evidence-tensor-damaged", path=path.name, tensor=tensor, reason=str(error)))
             return
         size = math.prod(shape) * dtype.itemsize
-        if dtype.hasobject or dtype.kind not in _NUMBERS:
+        if dtype.hasobject or dtype.kind not in NUMBERS:
             self.problems.append(message("evidence-no-numbers", path=path.name, tensor=tensor, dtype=str(dtype)))
         elif tensor in entries:
             self.problems.append(message("evidence-twice", path=path.name, tensor=tensor))
@@ -192,10 +189,9 @@ class _Reader:
 
 def _array(entry: _Entry) -> Tensor:
     try:
-        with zipfile.ZipFile(entry.path) as archive, archive.open(entry.member) as stream:
-            array: Tensor = np.lib.format.read_array(stream, allow_pickle=False)
-            stream.read()
-    except (*_DAMAGES, OSError) as error:
+        with zipfile.ZipFile(entry.path) as archive:
+            return read_member(archive, archive.getinfo(entry.member))
+    except (*DAMAGES, OSError) as error:
         raise StorageError(
             message(
                 "evidence-tensor-damaged",
@@ -204,7 +200,6 @@ def _array(entry: _Entry) -> Tensor:
                 reason=str(error),
             )
         ) from error
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
 
 
 def _bytes(entry: _Entry) -> Tensor:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import io
+import lzma
+import math
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -46,3 +51,55 @@ def write_arrays(stream: BinaryIO, arrays: Mapping[str, Tensor], *, compressed: 
             entry.external_attr = REGULAR_FILE
             with archive.open(entry, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+#: What a damaged archive, or one that somebody made by hand, can raise in the libraries that read it.
+DAMAGES = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,  # encrypted; nested too deeply
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+NUMBERS = "biuf"
+
+
+def member_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """What an array says of itself: shape, whether it lies in Fortran's order, type. Raises one of DAMAGES."""
+    shape, fortran, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"shape {shape}")
+    return shape, fortran, dtype
+
+
+def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Tensor:
+    """An array of numbers out of an archive, its checksum compared. Nothing is allocated for one that the file is too
+    short for. Raises one of DAMAGES or OSError."""
+    with archive.open(info) as stream:
+        shape, fortran, dtype = member_header(stream)
+        size = math.prod(shape) * dtype.itemsize
+        if size > info.file_size:
+            raise ValueError(f"an array of {size} bytes in a file of {info.file_size}")
+        if dtype.hasobject or dtype.kind not in NUMBERS:
+            raise ValueError(f"no numbers but {dtype}")
+        content = bytearray(size)
+        if stream.readinto(content) != size:  # type: ignore[attr-defined]
+            raise EOFError
+        if stream.read(1):
+            raise ValueError(f"more than an array of {size} bytes")
+    array: Tensor = np.frombuffer(content, dtype, count=math.prod(shape))
+    ordered = array.reshape(shape[::-1]).transpose() if fortran else array.reshape(shape)
+    return np.ascontiguousarray(ordered, dtype.newbyteorder("=")).reshape(shape)
