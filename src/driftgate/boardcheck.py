@@ -99,7 +99,7 @@ def _by_infer(artifact: Artifact, feeds: Tensors, sample: str, board: Tensors, e
         with backend(INFER).open(other) as session:
             found = numbers(session.infer(feeds, sample=sample), session.signature)
     except DriftgateError as error:
-        return message("board-check-infer-failed", reason=str(error).splitlines()[0])
+        return message("board-check-infer-failed", reason=error.problems[0])
     if agree(found, board):
         return message("board-check-compiler")
     return message("board-check-board" if agree(found, expected) else "board-check-unclear")

@@ -22,7 +22,7 @@ A failed check is an outcome and never an exception.
 from __future__ import annotations
 
 from driftgate.messages.message import Message
-from driftgate.messages.text import text
+from driftgate.messages.text import ENGLISH_LANGUAGE, in_language, text
 
 
 class DriftgateError(Exception):
@@ -33,7 +33,9 @@ class DriftgateError(Exception):
         self.problems = problems
 
     def __str__(self) -> str:
-        return "\n".join(text(problem) for problem in self.problems)
+        """In English, whatever the reader's language is: for tracebacks and logs. People are told the problems."""
+        with in_language(ENGLISH_LANGUAGE):
+            return "\n".join(text(problem) for problem in self.problems)
 
 
 class UsageError(DriftgateError):

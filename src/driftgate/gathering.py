@@ -50,7 +50,8 @@ def gather(manifest: Manifest, folders: Iterable[Path]) -> Gathered:
                 continue
         except (DriftgateError, OSError) as error:
             leg = slug_leg(manifest, folder.name)
-            told = message("leg-unreadable", leg=leg or "-", folder=folder.name, reason=str(error).splitlines()[0])
+            reason = error.problems[0] if isinstance(error, DriftgateError) else str(error)
+            told = message("leg-unreadable", leg=leg or "-", folder=folder.name, reason=reason)
             _note(wrong, strays, manifest, leg, told)
             continue
         brought.setdefault(leg, []).append(facts[0])

@@ -65,7 +65,7 @@ class Inquiry:
             made = write_repro(folder, *self.sides, self.found, node, self.samples[0])
             note = message("repro-written", folder=folder.name, error=made.error)
         except DriftgateError as error:
-            note = message("repro-not-written", reason=str(error).splitlines()[0])
+            note = message("repro-not-written", reason=error.problems[0])
         return replace(self.found, notes=(*self.found.notes, note))
 
 

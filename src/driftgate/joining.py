@@ -18,7 +18,7 @@ from driftgate.domain.runs import Recording
 from driftgate.domain.scores import ScoreRecords
 from driftgate.domain.tensors import Signature
 from driftgate.errors import SampleError
-from driftgate.messages.message import message
+from driftgate.messages.message import Param, message
 from driftgate.numerics.comparator import Comparator, OutputMap
 from driftgate.plan import Job
 from driftgate.scorekeeping import Functions, ScoreTrack
@@ -53,7 +53,7 @@ class Recorded:
         try:
             tensors = open_source(folder).read(known.sample)
         except SampleError as error:
-            self._lack(known, "recording-other", reason=str(error).splitlines()[0])
+            self._lack(known, "recording-other", reason=error.problems[0])
             return None
         found = tuple((name, tensors_digest({name: value})) for name, value in sorted(tensors.items()))
         if found != known.files:
@@ -61,7 +61,7 @@ class Recorded:
             return None
         return known, tensors
 
-    def _lack(self, known: Recording, code: str, **said: str) -> None:
+    def _lack(self, known: Recording, code: str, **said: Param) -> None:
         legs = (leg for leg in self._plan.legs if known.stage in leg.stages)
         leg = next((leg.id for leg in legs if known.sample in self._plan.samples.of_blocks(leg.blocks)), "-")
         reason = message(code, leg=leg, stage=known.stage, sample=known.sample, **said)

@@ -51,7 +51,7 @@ def record(
                     budget -= size
                     found.append(write_outputs(artifact.stage, digests[artifact.stage][:12], sample, outputs, folder))
         except DriftgateError as error:
-            reason = message("recording-failed", reason=str(error).splitlines()[0])
+            reason = message("recording-failed", reason=error.problems[0])
             problems.append(Problem(artifact.stage, None, reason))
     return tuple(found), tuple(problems)
 

@@ -22,7 +22,6 @@ from driftgate.errors import DriftgateError, LoadRefused, StorageError
 from driftgate.judgement.criteria import CRITERIA
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import text
 from driftgate.numerics.alignment import dequantised
 from driftgate.numerics.comparator import Comparator, OutputMap
 from driftgate.numerics.outputs import common_names
@@ -137,7 +136,7 @@ def _again(
 ) -> _Gave:
     """The side run now; as it was where there is nothing to run. Raises what the session raises."""
     if isinstance(artifact, Message):
-        return replace(old, notes=(message("replay-recorded", stage=side.stage, reason=text(artifact)),))
+        return replace(old, notes=(message("replay-recorded", stage=side.stage, reason=artifact),))
     runs_it = backend(artifact.backend)
     try:
         with runs_it.open(artifact) as session:

@@ -113,7 +113,7 @@ class ScoreTrack:
         except (SampleError, BackendError, ArtifactError) as error:
             reason = error.problems[0]
             if reason.code not in OF_THE_STAGE:
-                reason = message("score-sample", sample=sample, reason=str(error).splitlines()[0])
+                reason = message("score-sample", sample=sample, reason=error.problems[0])
             problem = Problem(self.stage, self._spec.name, reason)
             if problem not in self.problems and len(self.problems) < MOST_PROBLEMS:
                 self.problems.append(problem)

@@ -72,7 +72,7 @@ def _jobs(
     try:
         prepared = prepare(config, subjects=subjects, profile=profile)
     except DriftgateError as error:
-        return (), (message("bundle-no-stages", reason=str(error).splitlines()[0]),)
+        return (), (message("bundle-no-stages", reason=error.problems[0]),)
     found = []
     for one in results.facts:
         job = planned_job(prepared, one.plan)

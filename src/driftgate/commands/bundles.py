@@ -17,20 +17,18 @@ import click
 from driftgate.boardcheck import infer_outputs
 from driftgate.bundling import BUDGET, Bundled, Draft, notes_on, write_bundle
 from driftgate.commands.effort import size_in_bytes
-from driftgate.commands.speaking import complain, hiding, log, progress, stderr, stdout
+from driftgate.commands.speaking import complain, hiding, log, progress, say, stderr, stdout
 from driftgate.domain.bundles import BundledLink, Role
 from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Outcome, Policy
 from driftgate.domain.results import Results
 from driftgate.errors import DriftgateError
-from driftgate.escaping.terminal import inert
 from driftgate.evidencing import Item, LinkEvidence, folder_of, link_evidence
 from driftgate.explaining import Failure, failure_of, first_failed
 from driftgate.investigating import SAMPLES, worst_samples
 from driftgate.joining import Recorded, recorded_instead
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import text
 from driftgate.plan import Job
 from driftgate.reporting.bundle import readmes
 from driftgate.sessions import Tensors
@@ -170,7 +168,7 @@ def write_wished(ground: Ground, wish: Wish, path: Path, *, quiet: bool) -> Bund
 
     def tell(said: Message) -> None:
         log(said)
-        console.print(text(said, quote=inert), markup=False, style="dim")
+        console.print(say(said), markup=False, style="dim")
 
     made = None
     try:
@@ -179,14 +177,14 @@ def write_wished(ground: Ground, wish: Wish, path: Path, *, quiet: bool) -> Bund
             tell(note)
     except DriftgateError as error:
         for problem in error.problems:
-            complain(message("bundle-failed", reason=text(problem)))
+            complain(message("bundle-failed", reason=problem))
     if wish.full is not None:
         try:
             full = _write(ground, wish.full, True, wish.budget_bytes)
             tell(message("bundle-full", path=str(full.path.absolute()), sha256=full.sha256))
         except DriftgateError as error:
             for problem in error.problems:
-                complain(message("bundle-failed", reason=text(problem)))
+                complain(message("bundle-failed", reason=problem))
     return made
 
 

@@ -188,7 +188,7 @@ def _show(found: Diagnosis, notes: tuple[Message, ...]) -> None:
             line(f"  {say(message('explain-about', subjects=shown))}")
         for name, value, unit in finding.evidence[:SHOWN]:
             line(f"  {inert(name, LIMIT)}: {number(value)}{f' {unit}' if unit else ''}")
-        line(f"  {say(message('explain-next', act=text(finding.next or code.next)))}")
+        line(f"  {say(message('explain-next', act=finding.next or code.next))}")
         line(f"  {say(code.actor)}")
         if code.untouched is not None:
             line(f"  {say(code.untouched)}")

@@ -151,7 +151,7 @@ class _Work:
         except DriftgateError as error:
             for problem in error.problems:
                 log(problem)
-            self.absent = (message("bundle-no-stages", reason=str(error).splitlines()[0]),)
+            self.absent = (message("bundle-no-stages", reason=error.problems[0]),)
             return
         found = (planned_job(prepared, plan) for plan in manifest.plans)
         self.jobs = tuple(job for job in found if job is not None)

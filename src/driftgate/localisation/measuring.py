@@ -77,7 +77,7 @@ class _Sides:
         try:
             forced = open_forced(survey, window, stack)
         except DriftgateError as error:
-            survey.note(message("cut-failed", reason=str(error).splitlines()[0]))
+            survey.note(message("cut-failed", reason=error.problems[0]))
             forced = None
         return cls(a, b, forced)
 
@@ -100,7 +100,7 @@ def _measure_sample(
     try:
         own = run_forced(survey, window, sides.forced, reference, sample, feeds)
     except DriftgateError as error:
-        survey.note(message("cut-failed", reason=str(error).splitlines()[0]))
+        survey.note(message("cut-failed", reason=error.problems[0]))
         sides.forced = None
         return gap
     found.add_own(reference, own)

@@ -64,7 +64,7 @@ def pair_missing(survey: Survey, sample: str, memory: int) -> bool:
             after = _sketches(survey, readers, sample, memory)
         except DriftgateError as error:
             survey.matches = held
-            survey.note(message("cut-failed", reason=str(error).splitlines()[0]))
+            survey.note(message("cut-failed", reason=error.problems[0]))
             return moved
         proven = [suspicion for suspicion in found if suspicion.proven(sides[0], before, after)]
         survey.matches = _replaced(held, proven)

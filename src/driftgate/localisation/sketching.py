@@ -67,7 +67,7 @@ def sketch_forced(survey: Survey, sample: str, memory: int) -> bool:
         for window in plan_windows(survey, weak, memory, loose):
             survey.sketches_b.update(sketch_window(survey, window, sample))
     except DriftgateError as error:
-        survey.note(message("cut-failed", reason=str(error).splitlines()[0]))
+        survey.note(message("cut-failed", reason=error.problems[0]))
         return False
     return True
 

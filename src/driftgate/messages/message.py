@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Union
 
-Param = str | int | float | tuple[str, ...]
+#: A parameter that is a message itself, such as the reason of something, is said in the language of the whole.
+Param = Union[str, int, float, tuple[str, ...], "Message"]
 
 
 @dataclass(frozen=True, slots=True)

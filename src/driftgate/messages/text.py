@@ -11,6 +11,8 @@ from driftgate.messages.message import Message, Param
 
 LIST_LIMIT = 12
 ENGLISH_LANGUAGE, CHINESE_LANGUAGE = "en", "zh"
+#: What stands between the entries of a list.
+BETWEEN = {ENGLISH_LANGUAGE: ", ", CHINESE_LANGUAGE: "、"}
 _language: ContextVar[str] = ContextVar("language", default=ENGLISH_LANGUAGE)
 
 
@@ -35,11 +37,14 @@ def number(value: float) -> str:
 
 
 def _filled(value: Param, quote: Callable[[str], str]) -> str:
+    if isinstance(value, Message):
+        return text(value, quote)
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, tuple):
-        shown = ", ".join(quote(item) for item in value[:LIST_LIMIT])
-        return shown if len(value) <= LIST_LIMIT else f"{shown}, … ({len(value)})"
+        between = BETWEEN[_language.get()]
+        shown = between.join(quote(item) for item in value[:LIST_LIMIT])
+        return shown if len(value) <= LIST_LIMIT else f"{shown}{between}… ({len(value)})"
     return number(value)
 
 
