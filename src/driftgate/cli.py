@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 import click
 
 from driftgate import __version__
+from driftgate.messages.languages import AUTO, CHOICES, VARIABLE, asked, language_of
+from driftgate.messages.text import speak
 
 #: verb → (module in driftgate.commands, one line for --help)
 VERBS: dict[str, tuple[str, str]] = {
@@ -46,8 +49,18 @@ class LazyGroup(click.Group):
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="driftgate")
-def main() -> None:
+@click.option(
+    "--lang",
+    type=click.Choice(CHOICES),
+    default=AUTO,
+    envvar=VARIABLE,
+    show_envvar=True,
+    help="What people are spoken to in; auto: as the configuration or the environment says. JSON and JUnit: English.",
+)
+def main(lang: str) -> None:
     """Find the first stage at which a network stops being itself on its way to a Journey 6 board.
 
     Exit codes: 0 everything asked for is proven, 1 a check failed, 2 something could not be established.
     """
+    asked(lang)
+    speak(language_of(lang, os.environ))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from driftgate.commands.bundles import ALWAYS, Failing, Ground, content_options, wish, write_wished
 from driftgate.commands.checking import REPRO, own_folder
-from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, hide, verbose_option
+from driftgate.commands.speaking import EXIT_ERROR, LogText, configured, guarded, verbose_option
 from driftgate.domain.judgement import Policy
 from driftgate.domain.results import Results
 from driftgate.errors import DriftgateError, UsageError
@@ -49,7 +48,7 @@ def command(
         raise UsageError(message("policy-without-config", policy=policy))
     loaded = None if config is None else load(config)
     if loaded is not None:
-        hide(loaded.hidden(os.environ))
+        configured(loaded)
     results = read_results(report)
     if results.judgements is None:
         raise UsageError(message("bundle-of-shard", path=str(report)))

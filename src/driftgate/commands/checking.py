@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from driftgate.commands.bundles import NEVER, Failing, Ground, Wish, leave_bundl
 from driftgate.commands.speaking import (
     EXIT_ERROR,
     LogText,
-    hide,
+    configured,
     hiding,
     log,
     progress,
@@ -39,6 +38,7 @@ from driftgate.judgement.judge import judge
 from driftgate.keeping import FOLDER as RECORDINGS
 from driftgate.keeping import chosen, record
 from driftgate.messages.message import message
+from driftgate.messages.text import ENGLISH_LANGUAGE, in_language, spoken
 from driftgate.pipeline import Breakable, Recorder, capture_together
 from driftgate.plan import Job, prepare
 from driftgate.recall import Recall
@@ -89,7 +89,7 @@ def check(
     remove_tree(out / RECORDINGS)
     forget_parts(out / BUNDLE)
     config = load(config_path)
-    hide(config.hidden(os.environ))
+    configured(config)
     jobs = prepare(config, subjects=subjects, profile=profile)
     policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
     failing = Failing() if effort is None else Failing(effort.samples)
@@ -328,13 +328,15 @@ def deliver(
     """Judge, write every report together where there is a folder for them, show the table. Of what tools and machines
     said, secrets and addresses are in none of them."""
     masked = tuple(map(hiding().facts, facts))
-    results = Results(TOOL, masked, judged(masked, policies))
+    results = Results(replace(TOOL, language=spoken()), masked, judged(masked, policies))
     files = encode_results(results)
     log(message("outcome", outcome=results.outcome.value))
     if out is not None:
         file, line = (str(config.lines.path), config.lines.of) if config is not None else (None, None)
+        with in_language(ENGLISH_LANGUAGE):
+            machines = {JUNIT: junit(results)}
         reports = {
-            JUNIT: junit(results),
+            **machines,
             SUMMARY: summary(results).encode("utf-8", "backslashreplace"),
             ANNOTATIONS: encoded(annotate(results, file=file, line=line)),
             COMMENT: comment(results, links=links).encode("utf-8", "backslashreplace"),

@@ -21,7 +21,9 @@ from driftgate.github.environment import read_context, read_event
 from driftgate.github.marker import Marker, marker_of
 from driftgate.github.patience import Timing
 from driftgate.github.pulls import find_pull_request, is_head
+from driftgate.messages.languages import AUTO, LANGUAGES, asked
 from driftgate.messages.message import Message, message
+from driftgate.messages.text import speak
 from driftgate.reporting.comment import LIMIT
 from driftgate.reporting.comment import comment as rendered
 from driftgate.storage.bundle import BUNDLE, file_digest
@@ -75,6 +77,8 @@ def command(
     if mode == "never":
         return _say(message("comment-never"))
     results = read_results(report)
+    if asked() == AUTO and results.tool.language in LANGUAGES:
+        speak(results.tool.language)
     context = read_context(os.environ, read_event(event_path or _event_path(os.environ)))
     marker = marker_of(context, key)
     token = _token(os.environ)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.table import Table
 
 from driftgate.backends.board.boards import Boards
 from driftgate.boardhealth import boards
-from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, hide, hiding, say, stdout, verbose_option
+from driftgate.commands.speaking import EXIT_ERROR, LogText, configured, guarded, hiding, say, stdout, verbose_option
 from driftgate.doctoring import (
     SECONDS,
     TOOLS,
@@ -32,7 +31,7 @@ from driftgate.errors import DriftgateError
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import LIMIT, inert, markup
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import text
+from driftgate.messages.text import ENGLISH_LANGUAGE, in_language, text
 from driftgate.plan import artifacts_of, targets_of
 from driftgate.sessions import Artifact
 from driftgate.settings.load import Config, load
@@ -59,7 +58,7 @@ def command(config: Path | None, out: Path, seconds: float, as_json: bool, verbo
     LogText(verbose=verbose)
     settings = None if config is None else load(config)
     if settings is not None:
-        hide(settings.hidden(os.environ))
+        configured(settings)
     items = hiding().value(held_together(tuple(_items(settings, out, seconds))))
     if as_json:
         document = {"schema": "driftgate.doctor", "version": 1, "items": [_entry(item) for item in items]}
@@ -141,6 +140,7 @@ def _folders(artifact: Artifact) -> Iterator[Path]:
             yield Path(path).absolute() if key == "search_path" else Path(path).absolute().parent
 
 
+@in_language(ENGLISH_LANGUAGE)
 def _entry(item: Item) -> dict[str, object]:
     return {
         "name": item.name,

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+import driftgate.messages.terms as terms
 from driftgate.backends.onnxruntime_backend import OnnxRuntimeBackend
 from driftgate.commands.believing import of_file
 from driftgate.commands.speaking import EXIT_ERROR, LogText, complain, guarded, log, say, stdout, verbose_option
@@ -24,7 +25,7 @@ from driftgate.judgement.codes import CODES, Verdict
 from driftgate.judgement.judge import judge
 from driftgate.localisation.subject import Parts
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import number, text
+from driftgate.messages.text import ENGLISH_LANGUAGE, in_language, number, text
 from driftgate.sessions import Artifact
 from driftgate.storage.bundle import looks_like_bundle, unpacked_bundle
 from driftgate.storage.document import RESULTS, read_results
@@ -135,6 +136,7 @@ def _parts(path: Path) -> Parts:
     return OnnxRuntimeBackend().take_apart(Artifact(path.stem, "onnxruntime", path, {}))
 
 
+@in_language(ENGLISH_LANGUAGE)
 def _document(found: Diagnosis) -> dict[str, Any]:
     return {
         "verdict": found.verdict.value,
@@ -187,7 +189,8 @@ def _show(found: Diagnosis, notes: tuple[Message, ...]) -> None:
             shown = tuple(inert(subject, LIMIT) for subject in finding.subjects)
             line(f"  {say(message('explain-about', subjects=shown))}")
         for name, value, unit in finding.evidence[:SHOWN]:
-            line(f"  {inert(name, LIMIT)}: {number(value)}{f' {unit}' if unit else ''}")
+            of = terms.unit(unit)
+            line(f"  {say(terms.name(name))}: {number(value)}{'' if of is None else f' {say(of)}'}")
         line(f"  {say(message('explain-next', act=finding.next or code.next))}")
         line(f"  {say(code.actor)}")
         if code.untouched is not None:

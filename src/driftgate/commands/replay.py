@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 import click
 
 from driftgate.commands.believing import of_file
-from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, hide, hiding, say, stdout, verbose_option
+from driftgate.commands.speaking import EXIT_ERROR, LogText, configured, guarded, hiding, say, stdout, verbose_option
 from driftgate.domain.bundles import BundledLink, BundleManifest, Side
 from driftgate.domain.judgement import Outcome, Policy
 from driftgate.errors import UsageError
@@ -22,7 +21,7 @@ from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import LIMIT, inert
 from driftgate.evidencing import LINK_FOLDER, RECORDED
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import number, text
+from driftgate.messages.text import ENGLISH_LANGUAGE, in_language, number, text
 from driftgate.plan import Job, prepare
 from driftgate.replaying import Replay, artifact_in, artifact_of, replay_link
 from driftgate.sessions import Artifact
@@ -68,7 +67,7 @@ def command(
     LogText(verbose=verbose)
     loaded = None if config is None else load(config)
     if loaded is not None:
-        hide(loaded.hidden(os.environ))
+        configured(loaded)
     if artifacts is not None and not artifacts.is_dir():
         raise UsageError(message("paths-absent", paths=(str(artifacts),)))
     with unpacked_bundle(bundle) as (manifest, folder):
@@ -149,6 +148,7 @@ def _found(side: Side, folder: Path) -> Path | None:
     return None
 
 
+@in_language(ENGLISH_LANGUAGE)
 def _entry(one: Replay) -> dict[str, Any]:
     return {
         "subject": one.subject,

@@ -34,7 +34,7 @@ from driftgate.commands.checking import (
 from driftgate.commands.effort import effort, effort_options
 from driftgate.commands.links import run_links
 from driftgate.commands.provenance import provenance
-from driftgate.commands.speaking import LogText, guarded, hide, log, verbose_option
+from driftgate.commands.speaking import LogText, configured, guarded, log, verbose_option
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.judgement import Policy
 from driftgate.errors import DriftgateError, UsageError
@@ -99,7 +99,7 @@ def command(
         raise UsageError(message("policy-without-config", policy=policy))
     loaded = None if config is None else load(config)
     if loaded is not None:
-        hide(loaded.hidden(os.environ))
+        configured(loaded)
     given = effort(memory, node_samples, repro=repro)
     wished = wish(bundle or (NEVER if planned is None else ON_FAILURE), include_models, full_bundle, bundle_size)
     work = _Work(Failing(given.samples), given, loaded, policy)

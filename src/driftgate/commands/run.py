@@ -11,7 +11,15 @@ import click
 from driftgate.commands.checking import STALE, captured, write_shard
 from driftgate.commands.effort import cache_options, recall_of
 from driftgate.commands.provenance import provenance
-from driftgate.commands.speaking import EXIT_ERROR, LogText, guarded, hide, stopped_while_waiting, verbose_option
+from driftgate.commands.speaking import (
+    EXIT_ERROR,
+    LogText,
+    configured,
+    guarded,
+    hide,
+    stopped_while_waiting,
+    verbose_option,
+)
 from driftgate.domain.legs import leg_of
 from driftgate.domain.runs import RunOutcome
 from driftgate.errors import UsageError
@@ -94,7 +102,7 @@ def _chosen(
 def _loaded(path: Path) -> Config:
     """The configuration, with nothing shown of what it hides."""
     config = load(path)
-    hide(config.hidden(os.environ))
+    configured(config)
     return config
 
 

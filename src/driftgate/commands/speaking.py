@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -20,10 +21,14 @@ from driftgate.errors import DriftgateError
 from driftgate.escaping.terminal import block, inert
 from driftgate.masking.aliases import Aliases
 from driftgate.masking.masks import Mask, mask_of
+from driftgate.messages.languages import AUTO, asked
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import text
+from driftgate.messages.text import ENGLISH_LANGUAGE, in_language, speak, text
 from driftgate.pipeline import Breakable
 from driftgate.pipeline import Progress as Advance
+
+if TYPE_CHECKING:
+    from driftgate.settings.load import Config
 
 EXIT_ERROR = 2
 LOG = logging.getLogger("driftgate")
@@ -92,6 +97,14 @@ def hide(aliases: Aliases) -> Mask:
     return _Hiding.mask
 
 
+def configured(config: Config) -> None:
+    """From now on this verb hides what the configuration hides, and speaks its language unless another is asked for."""
+    hide(config.hidden(os.environ))
+    wanted = config.settings.defaults.lang
+    if asked() == AUTO and wanted != AUTO:
+        speak(wanted)
+
+
 def hiding() -> Mask:
     """The mask of this verb."""
     return _Hiding.mask or hide(Aliases())
@@ -124,8 +137,9 @@ class LogText:
 
 
 def log(said: Message) -> None:
-    """One line of the log."""
-    LOG.info("%s", block(text(said)))
+    """One line of the log, which is English in every language."""
+    with in_language(ENGLISH_LANGUAGE):
+        LOG.info("%s", block(text(said)))
 
 
 @contextmanager
@@ -213,5 +227,6 @@ def guarded(verb: Callable[..., int]) -> Callable[..., None]:
 def complain(problem: Message) -> None:
     """What went wrong, on stderr and in the log."""
     shown = hiding().value(problem)
-    LOG.error("%s", block(text(shown)))
+    with in_language(ENGLISH_LANGUAGE):
+        LOG.error("%s", block(text(shown)))
     stderr().print(f"driftgate: {say(shown)}", markup=False, style="red")

@@ -12,10 +12,11 @@ _EXIT = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.ERROR: 2, Outcome.SKIPPED
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Which driftgate wrote a document."""
+    """Which driftgate wrote a document, and in which language its reports are: en or zh, empty where nobody said."""
 
     name: str
     version: str
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

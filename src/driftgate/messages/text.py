@@ -26,6 +26,16 @@ def in_language(language: str) -> Iterator[None]:
         _language.reset(before)
 
 
+def speak(language: str) -> None:
+    """From now on everything is said in this language: en or zh."""
+    _language.set(language)
+
+
+def spoken() -> str:
+    """The language that is spoken: en or zh."""
+    return _language.get()
+
+
 def number(value: float) -> str:
     """A number as people read it: up to six significant digits, integers in full."""
     if isinstance(value, bool) or (isinstance(value, int) and abs(value) < 10**15):

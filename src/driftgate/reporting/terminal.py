@@ -142,7 +142,9 @@ def _score(line: ScoreLine) -> str:
 
 def _cause(found: FindingLine) -> list[str]:
     about = f" ({', '.join(_name(subject) for subject in found.subjects)})" if found.subjects else ""
-    numbers = (f"{_name(name)} {value}{f' {unit}' if unit else ''}" for name, value, unit in found.evidence)
+    numbers = (
+        f"{_say(name)} {value}{'' if unit is None else f' {_say(unit)}'}" for name, value, unit in found.evidence
+    )
     steps = (found.next, found.actor, *((found.untouched,) if found.untouched is not None else ()))
     return [
         f"  {_label('cause')}: {found.code} ({_say(found.sure)}): {_say(found.cause)}{about}",

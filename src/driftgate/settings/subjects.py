@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
@@ -75,6 +75,10 @@ class Defaults(Section):
         description="runs .bc, .hbm in simulation, and ONNX files with operators of the vendor's",
     )
 
+    lang: Literal["auto", "en", "zh"] = Field(
+        default="auto",
+        description="language of reports and messages; auto: the environment's. JSON and JUnit: English",
+    )
     board: str | None = Field(
         default=None, description="a name under `boards`, where an .hbm runs that does not say; else it is simulated"
     )

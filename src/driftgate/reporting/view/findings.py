@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import driftgate.messages.terms as terms
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Finding, Judgement
 from driftgate.judgement.codes import CODES, Code, Segment, Verdict, Who
@@ -24,7 +25,7 @@ class FindingLine:
     sure: Message
     cause: Message
     subjects: tuple[str, ...]
-    evidence: tuple[tuple[str, str, str], ...]
+    evidence: tuple[tuple[Message, str, Message | None], ...]
     next: Message
     actor: Message
     untouched: Message | None
@@ -52,7 +53,9 @@ def _line(finding: Finding) -> FindingLine:
         sure=message("explain-confirmed" if finding.confirmed else "explain-suspected"),
         cause=code.cause,
         subjects=finding.subjects[:SUBJECTS],
-        evidence=tuple((name, number(value), unit) for name, value, unit in finding.evidence[:NUMBERS]),
+        evidence=tuple(
+            (terms.name(name), number(value), terms.unit(unit)) for name, value, unit in finding.evidence[:NUMBERS]
+        ),
         next=finding.next or code.next,
         actor=code.actor,
         untouched=code.untouched,

@@ -75,7 +75,7 @@ def explanation(verdict: Verdict) -> Message | None:
         return verdict.reason
     return message(
         "broken-limit",
-        criterion=text(number.title),
+        criterion=number.title,
         value=_with_unit(number.value, number.unit),
         relation=number.relation,
         limit=_with_unit(number.limit, number.unit),
