@@ -22,8 +22,9 @@ from typing import TextIO
 
 from driftgate.errors import DriftgateError, UsageError
 from driftgate.escaping import commands
+from driftgate.messages import languages
 from driftgate.messages.message import Message, message
-from driftgate.runner import LOG_WIDTH, annotate, append_summary, fail, no_commands, write_outputs
+from driftgate.runner import LOG_WIDTH, annotate, append_summary, fail, no_commands, speak_as_asked, write_outputs
 
 #: `-I`: neither the workspace nor PYTHONPATH can put a module of its own in our place.
 DRIFTGATE = (sys.executable, "-I", "-X", "utf8", "-m", "driftgate")
@@ -34,6 +35,7 @@ CHOICES = {
     "delete-when-green": ("false", "true"),
     "bundle": ("on-failure", "always", "never"),
     "include-models": ("false", "true"),
+    "lang": languages.CHOICES,
 }
 TEXTS = ("config", "out", "subject", "policy", "profile", "artifact", "full-bundle", "bundle-size")
 #: What tells one report of a run from the others, in the artifact's name and for the comment.
@@ -212,6 +214,7 @@ def annotation_lines(file: Path, workspace: Path, *, said: int = 0) -> Iterator[
 
 def main() -> None:
     """The second step."""
+    speak_as_asked(os.environ)
     try:
         code = run(os.environ, sys.stdout)
     except DriftgateError as error:

@@ -37,7 +37,7 @@ from driftgate.escaping import commands
 from driftgate.github.payload import items_at, text_at
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
-from driftgate.runner import ERROR, annotate, append_summary, fail, no_commands, write_outputs
+from driftgate.runner import ERROR, annotate, append_summary, fail, no_commands, speak_as_asked, write_outputs
 from driftgate.storage.bundle import file_digest
 from driftgate.storage.planfile import PLAN
 
@@ -172,6 +172,7 @@ JOBS: Mapping[str, Callable[[Mapping[str, str], TextIO], int]] = {
 
 def main(name: str) -> None:
     """The step of a job that runs driftgate."""
+    speak_as_asked(os.environ)
     try:
         code = JOBS[name](os.environ, sys.stdout)
     except DriftgateError as error:

@@ -19,7 +19,7 @@ from typing import TextIO
 from driftgate.action import DRIFTGATE, PUBLICATION, RESULTS
 from driftgate.errors import DriftgateError
 from driftgate.messages.message import message
-from driftgate.runner import ERROR, LOG_WIDTH, annotate, fail, no_commands, write_outputs
+from driftgate.runner import ERROR, LOG_WIDTH, annotate, fail, no_commands, speak_as_asked, write_outputs
 
 #: Longer than the client's own patience.
 COMMENT_SECONDS = 1800
@@ -70,6 +70,7 @@ def reports(folder: Path) -> tuple[Report, ...]:
 
 def main() -> None:
     """The last step."""
+    speak_as_asked(os.environ)
     try:
         code = run(os.environ, sys.stdout)
     except DriftgateError as error:

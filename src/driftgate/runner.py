@@ -14,8 +14,9 @@ from typing import NoReturn, TextIO
 
 from driftgate.errors import DriftgateError
 from driftgate.escaping import commands
+from driftgate.messages.languages import AUTO, VARIABLE, language_of
 from driftgate.messages.message import Message, message
-from driftgate.messages.text import text
+from driftgate.messages.text import speak, text
 
 TITLE = "driftgate"
 #: What the runner shows of one step; above it, it drops the whole summary.
@@ -57,9 +58,14 @@ def annotate(level: str, problem: Message, log: TextIO) -> None:
     print(commands.annotation(level, text(problem), title=TITLE), file=log, flush=True)
 
 
+def speak_as_asked(environment: Mapping[str, str]) -> None:
+    """In the language of the input `lang`; what a runner's machine speaks does not matter to who reads."""
+    speak(language_of(environment.get(VARIABLE) or AUTO, {}))
+
+
 def fail(error: DriftgateError) -> NoReturn:
     """End the step: its problems as an annotation, exit code 2."""
-    print(commands.error(str(error), title=TITLE), flush=True)
+    print(commands.error("\n".join(map(text, error.problems)), title=TITLE), flush=True)
     sys.exit(ERROR)
 
 

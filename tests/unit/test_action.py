@@ -46,7 +46,7 @@ class Step:
 
 def environment(folder: Path, **inputs: str) -> dict[str, str]:
     given = {"config": "driftgate.yaml", "out": "driftgate-out", "upload": "on-failure", "comment": "auto"}
-    given |= {"delete_when_green": "false", "bundle": "on-failure", "include_models": "false"} | inputs
+    given |= {"delete_when_green": "false", "bundle": "on-failure", "include_models": "false", "lang": "auto"} | inputs
     return {
         "GITHUB_WORKSPACE": str(folder),
         "GITHUB_OUTPUT": str(folder / "output"),
@@ -268,7 +268,7 @@ def test_models_leave_the_runner_only_where_that_is_asked_for(tmp_path: Path) ->
 
 def test_bad_inputs_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        wrong = {"delete_when_green": "no", "bundle": "no", "include_models": "yes"}
+        wrong = {"delete_when_green": "no", "bundle": "no", "include_models": "yes", "lang": "de"}
         read_inputs(environment(tmp_path, config="", out=" ", upload="sometimes", comment="", **wrong))
 
     assert [(problem.code, problem.get("name")) for problem in caught.value.problems] == [
@@ -279,6 +279,7 @@ def test_bad_inputs_are_reported_together(tmp_path: Path) -> None:
         ("action-input-choice", "delete-when-green"),
         ("action-input-choice", "bundle"),
         ("action-input-choice", "include-models"),
+        ("action-input-choice", "lang"),
     ]
 
 
