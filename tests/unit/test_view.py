@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from driftgate.domain.investigations import Investigation
-from driftgate.domain.judgement import Finding, Outcome, Score
+from driftgate.domain.judgement import Finding, Outcome, Score, Verdict
 from driftgate.domain.results import Results, Tool
 from driftgate.messages.message import message
 from driftgate.messages.text import text
@@ -307,3 +307,12 @@ def test_a_broken_score_is_shown_with_the_metrics_of_its_link() -> None:
     found = failure(replace(judged, checks=tuple(checks)), facts)
     assert found is not None
     assert [line.output for line in found.metrics.lines] == ["logits"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.FAILED])
+def test_a_loss_stands_below_its_limit_whatever_the_outcome(outcome: Outcome) -> None:
+    """A policy may fail what is within noise, and pass what is explained: the side of the limit is the same."""
+    verdict = Verdict("a..b", "top1", outcome, criterion="score-drop", value=0.0, limit=0.005)
+    found = reading(verdict)
+    assert found is not None
+    assert found.relation == "≤"

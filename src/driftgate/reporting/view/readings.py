@@ -106,13 +106,16 @@ def severity(verdict: Verdict) -> float:
 
 
 def _relation(verdict: Verdict) -> str:
-    """The side a limit stands on; for criteria that are not in the table, the outcome tells it."""
+    """The side a limit stands on; of a declared score, which may be better up or down, and of a criterion of
+    a later version the outcome tells it."""
     criterion = CRITERIA.get(verdict.criterion or "")
     if criterion is not None:
         return RELATIONS[criterion.better]
     if verdict.criterion in PERFORMANCE:
         return RELATIONS[PERFORMANCE[verdict.criterion]]
     value, limit = verdict.value, verdict.limit
+    if verdict.criterion == SCORE_DROP:
+        return RELATIONS["lower"]
     if value is None or limit is None or value == limit:
         return RELATIONS["higher" if verdict.criterion == SCORE_DECLARED else "lower"]
     return RELATIONS["lower" if (value < limit) == (verdict.outcome is Outcome.PASSED) else "higher"]
