@@ -15,8 +15,8 @@ TOOLS := .venv/tools.stamp
 
 SCHEMAS := bundle config results samples
 
-.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains bundles board field act bench dist clean
-all: test lint types floors schema-check packaging github localisation diagnosis chains bundles board field act
+.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains bundles page board field act bench dist clean
+all: test lint types floors schema-check packaging github localisation diagnosis chains bundles page board field act
 
 demo: $(PACKAGE)
 	$(BIN)/driftgate demo --out demo-out
@@ -50,11 +50,12 @@ packaging: $(TOOLS)
 act: .venv/act.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) tests/act
 
-bench: $(TOOLS) $(BENCH)/bench.stamp
+bench: $(TOOLS) .venv/page.stamp $(BENCH)/bench.stamp
 	$(BIN)/python bench/action_overhead.py
 	PYTHONPATH=tests $(BENCH)/bin/python bench/localisation.py
 	$(BIN)/python bench/many_legs.py
 	$(BIN)/python bench/board.py
+	PYTHONPATH=tests $(BIN)/python bench/page.py
 
 dist: .venv/dist.stamp
 	rm -rf dist
@@ -77,6 +78,9 @@ chains: $(TOOLS)
 
 bundles: $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/bundles
+
+page: .venv/page.stamp
+	$(BIN)/python -m pytest -n $(WORKERS) tests/page
 
 board: $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/board
@@ -103,6 +107,10 @@ $(TOOLS): $(PACKAGE)
 
 .venv/github.stamp: tests/github/requirements.txt $(TOOLS)
 	$(BIN)/python -m pip install --quiet --requirement tests/github/requirements.txt
+	touch $@
+
+.venv/page.stamp: tests/page/requirements.txt $(TOOLS)
+	$(BIN)/python -m pip install --quiet --requirement tests/page/requirements.txt
 	touch $@
 
 .venv/dist.stamp: $(PACKAGE)

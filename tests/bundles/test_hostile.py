@@ -818,7 +818,6 @@ def _unsaid(error: StorageError, codes: tuple[str, ...]) -> Iterator[str]:
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_forgery_is_opened_and_none_leaves_anything_behind(chunk: int, watched: Path) -> None:
     found = []
-    there = Path("/etc/driftgate-hostile").exists()
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         made = Forgery(Random(seed))
         name = made.random.choice(tuple(KINDS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +217,29 @@ def test_networks_with_memory_say_why_no_link_is_there(tmp_path: Path) -> None:
     assert answered.code in (1, 2)
     with open_bundle(tmp_path / "out" / "bundle.zip") as opened:
         assert [note.code for link in opened.manifest.links for note in link.notes] == ["bundle-stateful"]
+
+
+def test_a_full_bundle_stays_where_it_is_told_and_its_path_is_said(tmp_path: Path) -> None:
+    """What is uploaded lies in the folder of the reports: there is no model, and no part of one."""
+    full = tmp_path / "kept" / "full.zip"
+    arguments = ("--no-repro", "--full-bundle", full)
+    told = call("check", "-c", f"demo:{FAULT}", "--out", tmp_path / "out", *arguments)
+    assert told.code == 1
+    assert f"stays on this machine: {full}, SHA-256 {sha256(full.read_bytes()).hexdigest()}" in told.out
+    with open_bundle(full) as opened:
+        assert {"digits/J6M/link/model_a.onnx", "digits/J6M/repro/repro.onnx"} <= set(opened.names)
+        assert opened.manifest.models_included
+    with open_bundle(tmp_path / "out" / "bundle.zip") as opened:
+        assert [name for name in opened.names if name.endswith(".onnx")] == []
+        withheld = {one.path: one.sha256 for one in opened.manifest.withheld}
+        assert {"digits/J6M/link/model_a.onnx", "digits/J6M/repro/repro.onnx"} <= withheld.keys()
+    assert list((tmp_path / "out").glob("repro*")) == []
+    assert outcome(call("replay", full, "--json")) == (1, "still-fails")
+
+
+def test_a_bundle_that_cannot_be_written_takes_nothing_from_the_verdict(tmp_path: Path) -> None:
+    told = call("check", "-c", f"demo:{FAULT}", "--out", tmp_path / "out", "--bundle-size", "1KiB")
+    assert told.code == 1
+    assert "no bundle: the smallest bundle would have" in told.err
+    assert not (tmp_path / "out" / "bundle.zip").exists()
+    assert (tmp_path / "out" / "results.json").is_file()

@@ -54,6 +54,7 @@ FLOORS = (
     "investigating",
     "misplaced",
     "explaining",
+    "picturing",
     "boardcheck",
     "evidencing",
     "bundling",

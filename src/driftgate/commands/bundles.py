@@ -46,6 +46,7 @@ ROLES = {
     FACTS: Role.FACTS,
     "junit.xml": Role.REPORT,
     "summary.md": Role.REPORT,
+    "index.html": Role.REPORT,
     "comment.md": Role.REPORT,
     "annotations.json": Role.REPORT,
     "driftgate.log": Role.LOG,

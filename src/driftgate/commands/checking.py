@@ -28,6 +28,7 @@ from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Judgement, Policy
+from driftgate.domain.pictures import Picture
 from driftgate.domain.plan import Leg
 from driftgate.domain.results import Results, Tool
 from driftgate.escaping.commands import disarmed_json
@@ -39,6 +40,7 @@ from driftgate.keeping import FOLDER as RECORDINGS
 from driftgate.keeping import chosen, record
 from driftgate.messages.message import message
 from driftgate.messages.text import ENGLISH_LANGUAGE, in_language, spoken
+from driftgate.picturing import pictures_of
 from driftgate.pipeline import Breakable, Recorder, capture_together
 from driftgate.plan import Job, prepare
 from driftgate.recall import Recall
@@ -46,6 +48,7 @@ from driftgate.reporting.annotations import annotate, encoded
 from driftgate.reporting.comment import CommentLinks, comment
 from driftgate.reporting.junit import junit
 from driftgate.reporting.markdown import summary
+from driftgate.reporting.page import html_page
 from driftgate.reporting.terminal import show
 from driftgate.settings.load import Config, load
 from driftgate.storage.bundle import BUNDLE, forget_parts
@@ -54,10 +57,10 @@ from driftgate.storage.folder import remove_tree, write_all
 from driftgate.verifying import Verifier, second_opinion
 
 TOOL = Tool("driftgate", __version__)
-JUNIT, SUMMARY, LOG_FILE = "junit.xml", "summary.md", "driftgate.log"
+JUNIT, SUMMARY, PAGE, LOG_FILE = "junit.xml", "summary.md", "index.html", "driftgate.log"
 #: What the action tells the runner, and what it may post: a token that can only read leaves the comment as a file.
 ANNOTATIONS, COMMENT = "annotations.json", "comment.md"
-OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, ANNOTATIONS, COMMENT, LOG_FILE)
+OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, PAGE, ANNOTATIONS, COMMENT, LOG_FILE)
 #: What of an earlier run must not be taken for this one's.
 STALE = (*OUTPUTS, BUNDLE)
 #: The folder of the smallest part that shows the first divergence.
@@ -107,6 +110,10 @@ def check(
                     facts = explained(jobs, facts, judgements, effort, failing)
                     facts = cross_checked(jobs, facts, judgements)
                     facts = verified(jobs, facts, judgements, config)
+        pictures: tuple[Picture, ...] = ()
+        if not interrupted:
+            with breakable():
+                pictures = pictured(jobs, facts, judged(facts, policies), failing)
         done = deliver(
             facts,
             policies,
@@ -116,6 +123,7 @@ def check(
             interrupted=interrupted,
             config=config,
             links=links,
+            pictures=pictures,
         )
         if not interrupted:
             with breakable():
@@ -258,6 +266,17 @@ def explained(
     return tuple(found)
 
 
+def pictured(
+    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], failing: Failing
+) -> tuple[Picture, ...]:
+    """Pictures of the samples that show each job's first failing link, where they are images."""
+    found: list[Picture] = []
+    for job, one, judgement in zip(jobs, facts, judgements, strict=True):
+        failure = failing.of(job, one, judgement)
+        found += () if failure is None else pictures_of(job, failure, one)
+    return tuple(found)
+
+
 def cross_checked(jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement]) -> tuple[Facts, ...]:
     """The facts with what tells input, board and compiler apart, where a link to a board fails first."""
     return _of_first_failed(jobs, facts, judgements, board_checked, "progress-board")
@@ -324,6 +343,7 @@ def deliver(
     interrupted: bool = False,
     config: Config | None = None,
     links: CommentLinks = NOWHERE,
+    pictures: Sequence[Picture] = (),
 ) -> Delivered:
     """Judge, write every report together where there is a folder for them, show the table. Of what tools and machines
     said, secrets and addresses are in none of them."""
@@ -339,6 +359,7 @@ def deliver(
             **machines,
             SUMMARY: summary(results).encode("utf-8", "backslashreplace"),
             ANNOTATIONS: encoded(annotate(results, file=file, line=line)),
+            PAGE: html_page(results, pictures=pictures),
             COMMENT: comment(results, links=links).encode("utf-8", "backslashreplace"),
         }
         write_all(out, {**files, **reports, LOG_FILE: log_text.content()})

@@ -1,0 +1,57 @@
+"""How the values of a tensor are spread on both sides, beside the range that the candidate can hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driftgate.domain.facts import Facts
+from driftgate.domain.investigations import Histogram, Investigation
+from driftgate.escaping.characters import one_line, shortened
+from driftgate.messages.text import number
+from driftgate.reporting.view.graph import NAME
+
+MOST = 200  # tensors of a link
+
+
+@dataclass(frozen=True, slots=True)
+class PercentileLine:
+    """A percentile of both sides."""
+
+    percentile: str
+    reference: str
+    candidate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The histogram of one tensor: counts of both sides between the edges, one more than counts."""
+
+    tensor: str
+    edges: tuple[float, ...]
+    reference: tuple[int, ...]
+    candidate: tuple[int, ...]
+    clip: tuple[float, float] | None
+    clip_text: str
+    percentiles: tuple[PercentileLine, ...]
+
+
+def spreads(link: str, facts: Facts | None, most: int) -> tuple[Spread, ...]:
+    """The tensors of a link whose values were counted, at most `most`, in the order of the graph."""
+    found: tuple[Investigation, ...] = facts.investigations if facts is not None else ()
+    return tuple(_spread(one) for each in found if each.link == link for one in each.histograms[:most])
+
+
+def _spread(found: Histogram) -> Spread:
+    return Spread(
+        tensor=shortened(one_line(found.tensor), NAME),
+        edges=found.edges,
+        reference=found.counts_a,
+        candidate=found.counts_b,
+        clip=found.clip,
+        clip_text="" if found.clip is None else " … ".join(_short(bound) for bound in found.clip),
+        percentiles=tuple(PercentileLine(number(q), _short(a), _short(b)) for q, a, b in found.percentiles),
+    )
+
+
+def _short(value: float) -> str:
+    return number(float(f"{value:.4g}"))
