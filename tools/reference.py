@@ -26,9 +26,9 @@ from driftgate.messages.message import Message
 from driftgate.messages.text import CHINESE_LANGUAGE, ENGLISH_LANGUAGE, in_language, text
 from driftgate.scoring.tasks import TASKS
 from driftgate.settings.artifacts import BY_SUFFIX
-from driftgate.settings.load import config_schema
 
 ROOT = Path(__file__).parents[1]
+SCHEMA = ROOT / "schemas" / "config.schema.json"
 TRANSLATIONS = Path(__file__).with_name("reference_zh.json")
 #: Language → where its pages lie, below the root.
 FOLDERS = {ENGLISH_LANGUAGE: "docs/reference", CHINESE_LANGUAGE: "docs/zh/reference"}
@@ -544,9 +544,15 @@ def _shown(value: object) -> str:
 # --- driftgate.yaml
 
 
+def published() -> dict[str, Any]:
+    """The schema of the configuration as it is published: the same whatever version of a library makes it here."""
+    found: dict[str, Any] = json.loads(SCHEMA.read_text("utf-8"))
+    return found
+
+
 def config_page(say: Language) -> str:
     """Every key, in the order of the file."""
-    schema = config_schema()
+    schema = published()
     kinds = Kinds(schema, say)
     lines = [*title(say, "driftgate.yaml: every key", "config.md")]
     lines += [
@@ -612,7 +618,7 @@ def _description(definition: str, name: str, schema: Schema) -> str:
     told: str | None = schema.get("description")
     ours = BACKEND if name == "backend" and definition != "OtherArtifact" else UNTOLD.get((definition, name))
     if (definition, name) == ("", "defaults"):
-        ours = str(config_schema()["$defs"]["Defaults"]["description"])
+        ours = str(published()["$defs"]["Defaults"]["description"])
     if (told is None) == (ours is None):
         raise LookupError(f"{definition or 'the file'}.{name}: described by the schema or in UNTOLD, and one of them")
     return " ".join(str(told or ours).split())

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from driftgate.errors import ConfigError
 from driftgate.judgement.codes import CODES
-from driftgate.settings.load import config_schema, load
+from driftgate.settings.load import load
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "reference.py"
@@ -83,7 +83,7 @@ def test_every_code_is_there_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONFIG)
 def test_every_key_of_the_schema_is_there(name: str) -> None:
-    schema = config_schema()
+    schema = tool.published()
     objects = {"": schema, **{n: d for n, d in schema["$defs"].items() if "properties" in d}}
     told = {section.definition: section.heading for section in tool.SECTIONS if section.definition is not None}
     assert sorted(told) == sorted(objects)
@@ -101,7 +101,7 @@ def test_every_key_of_the_schema_is_there(name: str) -> None:
 @pytest.mark.parametrize("section", [one for one in tool.SECTIONS if one.example], ids=lambda one: one.place)
 def test_the_example_is_a_configuration(section: Any, tmp_path: Path) -> None:
     document = _merged(AROUND, yaml.safe_load(section.example))
-    assert [error.message for error in Draft202012Validator(config_schema()).iter_errors(document)] == []
+    assert [error.message for error in Draft202012Validator(tool.published()).iter_errors(document)] == []
     path = tmp_path / "driftgate.yaml"
     path.write_text(yaml.safe_dump(document), "utf-8")
     with pytest.raises(ConfigError) as caught:
