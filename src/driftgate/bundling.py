@@ -43,6 +43,7 @@ class Draft:
     policies: tuple[tuple[str, Policy], ...]
     models_included: bool
     budget_bytes: int = BUDGET
+    lost: tuple[tuple[str, Message], ...] = ()  # paths of files that turned out to be unreadable, and why
 
     @property
     def everything(self) -> tuple[Item, ...]:
@@ -61,21 +62,33 @@ class Bundled:
     trouble: tuple[Message, ...] = ()
 
 
+class _Lost(ArtifactError):
+    """A file that was there when the bundle was drafted cannot be read now."""
+
+    def __init__(self, item: Item, *problems: Message) -> None:
+        super().__init__(*problems)
+        self.item = item
+
+
 def write_bundle(path: Path, draft: Draft, readmes: Readmes) -> Bundled:
     """Write the bundle, whole; where the budget or the disk is too small, a smaller one. Raises StorageError where not
     even the smallest fits; then there is none, but one that was there before."""
     forget_parts(path)
     gone = _too_large(draft)
-    trouble: tuple[Message, ...] = ()
+    full: tuple[Message, ...] = ()
     while True:
         try:
             manifest = _written(path, draft, gone, readmes)
-            return Bundled(path, _digest(path), manifest, trouble)
-        except (StorageError, ArtifactError) as error:
+            return Bundled(path, _digest(path), manifest, (*(reason for _, reason in draft.lost), *full))
+        except _Lost as lost:
+            if lost.item.role not in SACRIFICE:
+                raise StorageError(*lost.problems, message("bundle-none", path=str(path))) from lost
+            draft = replace(draft, lost=(*draft.lost, (lost.item.path, lost.problems[0])))
+        except StorageError as error:
             left = [role for role in _present(draft) if role not in gone]
             if not left:
                 raise StorageError(*error.problems, message("bundle-none", path=str(path))) from error
-            gone, trouble = (*gone, left[0]), error.problems
+            gone, full = (*gone, left[0]), error.problems
 
 
 def _digest(path: Path) -> str:
@@ -128,7 +141,10 @@ def _written(path: Path, draft: Draft, gone: Sequence[Role], readmes: Readmes) -
     with replacing(path) as stream, Writer(stream) as writer:
         first = [Item(name, Role.README, of_bytes(_utf8(told))) for name, told in texts.items()]
         for item in (*first, *kept):
-            made = writer.add(item.path, item.content)
+            try:
+                made = writer.add(item.path, item.content)
+            except ArtifactError as error:
+                raise _Lost(item, *error.problems) from error
             files.append(BundledFile(item.path, made.size_bytes, made.sha256, item.role, item.source))
         whole = replace(manifest, files=tuple(files))
         writer.add(MANIFEST, of_bytes(encode_manifest(whole)))
@@ -142,8 +158,11 @@ def _chosen(draft: Draft, gone: Sequence[Role]) -> tuple[tuple[Item, ...], tuple
         names.take(name)
     kept: list[Item] = []
     withheld = [one for link in draft.links for one in link.withheld]
+    lost = dict(draft.lost)
     for item in draft.everything:
         reason = message("bundle-for-size") if item.role in gone else None
+        if reason is None and item.path in lost:
+            reason = message("bundle-unreadable", reason=lost[item.path])
         if reason is None and not names.take(item.path):
             reason = message("bundle-name-taken")
         if reason is None:
@@ -156,13 +175,14 @@ def _chosen(draft: Draft, gone: Sequence[Role]) -> tuple[tuple[Item, ...], tuple
 def _without(link: BundledLink, kept: Iterable[str], gone: Sequence[Role]) -> BundledLink:
     """The link's list with what was left out."""
     there = set(kept)
-    return replace(link, wanted=tuple(_told(one, there) for one in link.wanted)) if gone else link
+    how = message("keep-how-size" if gone else "keep-how-include")
+    return replace(link, wanted=tuple(_told(one, there, how) for one in link.wanted))
 
 
-def _told(one: Wanted, there: set[str]) -> Wanted:
+def _told(one: Wanted, there: set[str], how: Message) -> Wanted:
     if one.status is not Status.INCLUDED or there.issuperset(one.paths):
         return one
-    return replace(one, status=Status.WITHHELD, how=message("keep-how-size"))
+    return replace(one, status=Status.WITHHELD, how=how)
 
 
 def notes_on(made: Bundled) -> Iterator[Message]:

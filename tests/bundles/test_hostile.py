@@ -42,6 +42,7 @@ from support.bundles import (
     changed,
     deflated,
     documents,
+    environment,
     forge,
     forged,
     good,
@@ -57,7 +58,6 @@ CHUNKS, CHUNK = 20, 60
 VERBS = ("explain", "report", "replay")
 #: What a process may ask for, and what it may take to refuse something.
 ADDRESS_SPACE, MOST_MEMORY = 3 << 30, 512 << 20
-TESTS = Path(__file__).parents[1]
 Contents = Mapping[str, bytes]
 
 
@@ -1338,7 +1338,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, dict[str, 
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD, str(ADDRESS_SPACE), verbs],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(TESTS), "TMPDIR": str(root / "tmp"), "COLUMNS": "200"},
+        env=environment(TMPDIR=str(root / "tmp"), COLUMNS="200"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=300,

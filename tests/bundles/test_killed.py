@@ -17,12 +17,11 @@ from typing import IO
 from driftgate.bundling import write_bundle
 from driftgate.domain.bundles import SACRIFICE, Role
 from driftgate.storage.bundle import BUNDLE, looks_like_bundle, open_bundle
-from support.bundles import draft, texts
+from support.bundles import draft, environment, texts
 
 SEED, KILLS, LEAST_PARTS = 20, 20, 5
 MEASURED = 3  # writes
 ROLE_BYTES = 512 << 10
-TESTS = Path(__file__).parents[1]
 #: Imports once; for each folder that it is told, a process of its own writes bundles there until somebody kills it.
 NURSERY = """
 import os, sys
@@ -83,7 +82,7 @@ def nursery() -> Iterator[subprocess.Popen[str]]:
         [sys.executable, "-c", NURSERY, str(ROLE_BYTES), str(SEED)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env=environment(),
         text=True,
     ) as started:
         try:

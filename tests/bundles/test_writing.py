@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -22,10 +21,9 @@ from driftgate.evidencing import Item
 from driftgate.messages.message import message
 from driftgate.storage.archive import of_bytes, of_file
 from driftgate.storage.bundle import BUNDLE, MANIFEST, file_digest, open_bundle
-from support.bundles import common_items, contents, draft, link_evidence, texts, weights, written
+from support.bundles import common_items, contents, draft, environment, link_evidence, texts, weights, written
 from support.results import HOSTILE
 
-TESTS = Path(__file__).parents[1]
 STAYS = {Role.FACTS, Role.LOG, Role.CONFIG, Role.VERSIONS}
 #: Entries of the vendor's list in the draft, and the role of the file that each of them is.
 INCLUDED = {
@@ -213,6 +211,14 @@ def test_a_new_one_takes_the_place_of_the_older_one(tmp_path: Path) -> None:
     assert below(tmp_path) == [path.name]
 
 
+def test_whoever_is_reading_the_older_one_reads_it_to_its_end(tmp_path: Path) -> None:
+    path = written(tmp_path, tool="the older one")
+    before = path.read_bytes()
+    with path.open("rb") as held:
+        assert written(tmp_path, tool="the newer one").read_bytes() != before
+        assert held.read() == before
+
+
 def test_parts_of_a_writer_that_was_killed_are_removed_and_nothing_else(tmp_path: Path) -> None:
     for name in (".bundle.zip.abc.part", ".bundle.zip.def.part", ".other.zip.abc.part", "bundle.zip.part", "mine.txt"):
         (tmp_path / name).write_bytes(b"PK\3\4")
@@ -267,7 +273,10 @@ def test_a_file_that_may_go_and_vanishes_leaves_a_bundle_without_it(tmp_path: Pa
     manifest = opened(tmp_path / "out" / BUNDLE)
     assert manifest == made.manifest
     assert "summary.md" not in {file.path for file in manifest.files}
-    assert "summary.md" in {one.path for one in manifest.withheld}
+    assert [(one.path, one.reason.code) for one in manifest.withheld if one.path == "summary.md"] == [
+        ("summary.md", "bundle-unreadable")
+    ]
+    assert manifest.sacrificed == (), "no other file goes for it"
     assert {file.role for file in manifest.files} >= STAYS
     assert [problem.code for problem in made.trouble] == ["artifact-unreadable"]
     assert made.trouble[0].get("path") == str(source)
@@ -353,7 +362,7 @@ def full_disk(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mapping[i
     ran = subprocess.run(
         [sys.executable, "-c", CHILD, str(ROLE_BYTES), *map(str, SIZES)],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=120,

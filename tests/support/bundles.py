@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import stat
 import struct
 import tempfile
@@ -171,6 +172,12 @@ def texts(manifest: BundleManifest) -> dict[str, str]:
 def written(folder: Path, **changes: Any) -> Path:
     """A bundle of the draft in a folder."""
     return write_bundle(folder / BUNDLE, draft(**changes), texts).path
+
+
+def environment(**more: str) -> dict[str, str]:
+    """That of a process which imports what stands beside the tests, as they do."""
+    folders = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders)), **more}
 
 
 def contents(path: Path) -> dict[str, bytes]:

@@ -78,7 +78,8 @@ def command(
         ]
         if not chosen:
             raise UsageError(message("replay-nothing", path=str(bundle)))
-        found = [_replayed(link, manifest, folder, loaded, artifacts) for link in chosen]
+        with of_file(bundle):
+            found = [_replayed(link, manifest, folder, loaded, artifacts) for link in chosen]
     found = [hiding().value(one) for one in found]
     if as_json:
         document = {"outcome": WORDS[_worst(found)], "links": [_entry(one) for one in found]}
@@ -102,7 +103,7 @@ def _replayed(
     if facts is None:
         raise UsageError(message("replay-nothing", path=link.folder))
     evidence = read_evidence(folder / link.folder / LINK_FOLDER)
-    with _job(link, config) as job, of_file(folder):
+    with _job(link, config) as job:
         source = partial(_source, folder=folder, job=job, artifacts=artifacts)
         return replay_link(link, evidence, facts, policy, source)
 

@@ -96,7 +96,7 @@ class Bundle:
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("xb") as stream:
-                    _check(self.path, file, _written_to(stream, self._files.chunks(name)))
+                    _check(self.path, file, _written_to(stream, self._files.chunks(name), file.bytes))
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise StorageError(message("file-not-written", path=str(target), reason=reason)) from error
@@ -243,11 +243,14 @@ def _hashed(chunks: Iterator[bytes], most: int) -> Written:
     return Written("", size, sha.hexdigest())
 
 
-def _written_to(stream: Any, chunks: Iterator[bytes]) -> Written:  # noqa: ANN401 - any stream that takes bytes
+def _written_to(stream: Any, chunks: Iterator[bytes], most: int) -> Written:  # noqa: ANN401 - any stream of bytes
+    """What was written, no further than it may be long."""
     sha, size = hashlib.sha256(), 0
     for chunk in chunks:
         sha.update(chunk)
         size += len(chunk)
+        if size > most:
+            break
         stream.write(chunk)
     return Written("", size, sha.hexdigest())
 

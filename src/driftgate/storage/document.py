@@ -31,7 +31,7 @@ SCHEMA: Literal["driftgate.results"] = "driftgate.results"
 VERSION: Literal[1] = 1
 RESULTS, FACTS = "results.json", "facts.npz"
 #: Larger tables than these must be more than zeros: numbers that were measured are not packed so tightly.
-PLAIN_TABLE_BYTES, MOST_RATIO = 32 << 20, 200
+PLAIN_TABLE_BYTES, MOST_RATIO = 32 << 20, 500
 
 #: Moments lie in facts.npz as one table: the scalar columns in this order, then 10 decades, then 5 LSB counts.
 _SCALARS = tuple(f.name for f in fields(Moments) if not f.name.startswith("over_"))
