@@ -337,7 +337,7 @@ def test_nothing_is_left_of_a_run_that_is_killed(number: signal.Signals, board_t
         made = {int(run.stdout.readline())}
         assert not are_gone(made)
         run.send_signal(number)
-        run.wait(10)
+        run.wait(60)
     assert wait_until(lambda: not left_of(tmp_path))
     assert wait_until(lambda: are_gone(made))
 
