@@ -291,7 +291,7 @@ def test_a_tool_that_hangs_on_a_sample_is_ended(board: TestBoard, tmp_path: Path
 def test_no_board_idles_while_a_job_waits(board_tools: None, tmp_path: Path) -> None:
     """Three jobs go over the quick board while the slow one is at its only job."""
     with TestBoard(tmp_path / "a") as slow, TestBoard(tmp_path / "b") as quick:
-        slow.slow(8)
+        slow.slow(10)
         (quick.path("/etc/ssh/authorized_keys")).write_text(slow.path("/etc/ssh/authorized_keys").read_text())
         made = project(tmp_path, slow, quick, wait=120)
         owners: dict[str, set[str]] = {"slow": set(), "quick": set()}
