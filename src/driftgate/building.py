@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -16,11 +15,11 @@ from driftgate.action import run_user_code
 from driftgate.errors import DriftgateError, UsageError
 from driftgate.messages.message import message
 from driftgate.runner import annotate, fail, no_commands
+from driftgate.storage.hashing import file_digest
 
 SCHEMA, VERSION = "driftgate.provenance", 1
 #: Of git and of workflows: neither goes into a build, nor comes out of one.
 APART = (".git", ".github")
-CHUNK_BYTES = 1 << 20
 
 Digests = dict[str, str]
 
@@ -67,7 +66,7 @@ def digests(folder: Path) -> Digests:
     """Path → SHA-256 of every file below a folder; links are read where they lead to a file inside of it."""
     home = folder.resolve()
     return {
-        path.relative_to(folder).as_posix(): _sha256(path)
+        path.relative_to(folder).as_posix(): file_digest(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.resolve().is_relative_to(home) and path.relative_to(folder).parts[0] not in APART
     }
@@ -86,14 +85,6 @@ def _made(workspace: Path, before: Digests, after: Digests, patterns: list[str])
                 name = file.relative_to(workspace).as_posix()
                 if name in after:
                     yield name, after[name]
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while chunk := stream.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def main() -> None:

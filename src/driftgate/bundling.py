@@ -23,7 +23,8 @@ from driftgate.evidencing import Item, LinkEvidence
 from driftgate.messages.message import Message, message
 from driftgate.storage.archive import Names, Writer, of_bytes
 from driftgate.storage.atomic import replacing
-from driftgate.storage.bundle import MANIFEST, encode_manifest, file_digest, forget_parts
+from driftgate.storage.bundle import MANIFEST, encode_manifest, forget_parts
+from driftgate.storage.hashing import file_digest
 
 BUDGET = 256 << 20
 READMES = ("README.md", "README.zh-CN.md")

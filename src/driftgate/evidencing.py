@@ -23,8 +23,8 @@ from driftgate.plan import Job
 from driftgate.sessions import Artifact, Tensor, Tensors
 from driftgate.settings.compileyaml import find_compile_yamls
 from driftgate.storage.archive import Content, is_safe, named, of_bytes, of_file
-from driftgate.storage.bundle import file_digest
 from driftgate.storage.evidencewriting import evidence_files
+from driftgate.storage.hashing import file_digest
 from driftgate.vendor.checklists import CHECKLISTS, TUNING, Keep, Kind
 from driftgate.vendor.files import read_text
 from driftgate.vendor.outputs import LOG, MODELS

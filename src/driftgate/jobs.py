@@ -38,7 +38,7 @@ from driftgate.github.payload import items_at, text_at
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.runner import ERROR, annotate, append_summary, fail, no_commands, speak_as_asked, write_outputs
-from driftgate.storage.bundle import file_digest
+from driftgate.storage.hashing import file_digest
 from driftgate.storage.planfile import PLAN
 
 #: How the artifacts of legs are named.

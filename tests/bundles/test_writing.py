@@ -20,7 +20,8 @@ from driftgate.errors import StorageError
 from driftgate.evidencing import Item
 from driftgate.messages.message import message
 from driftgate.storage.archive import of_bytes, of_file
-from driftgate.storage.bundle import BUNDLE, MANIFEST, file_digest, open_bundle
+from driftgate.storage.bundle import BUNDLE, MANIFEST, open_bundle
+from driftgate.storage.hashing import file_digest
 from support.bundles import common_items, contents, draft, environment, link_evidence, texts, weights, written
 from support.results import HOSTILE
 

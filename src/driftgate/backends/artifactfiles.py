@@ -8,8 +8,7 @@ from pathlib import Path
 
 from driftgate.errors import ArtifactError
 from driftgate.messages.message import message
-
-_CHUNK_BYTES = 1 << 20
+from driftgate.storage.hashing import file_digest
 
 
 def files_digest(files: Iterable[tuple[str, Path]]) -> str:
@@ -28,14 +27,10 @@ def files_digest(files: Iterable[tuple[str, Path]]) -> str:
 
 
 def _content(path: Path) -> str:
-    sha = hashlib.sha256()
     try:
-        with path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK_BYTES):
-                sha.update(chunk)
+        return file_digest(path)
     except FileNotFoundError as error:
         raise ArtifactError(message("artifact-missing", path=str(path))) from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise ArtifactError(message("artifact-unreadable", path=str(path), reason=reason)) from error
-    return sha.hexdigest()

@@ -26,8 +26,9 @@ from driftgate.messages.message import Message, message
 from driftgate.messages.text import speak
 from driftgate.reporting.comment import LIMIT
 from driftgate.reporting.comment import comment as rendered
-from driftgate.storage.bundle import BUNDLE, file_digest
+from driftgate.storage.bundle import BUNDLE
 from driftgate.storage.document import read_results
+from driftgate.storage.hashing import file_digest
 
 MODES = ("auto", "always", "on-failure", "never")
 TOKENS = ("DRIFTGATE_TOKEN", "GITHUB_TOKEN")

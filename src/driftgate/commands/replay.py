@@ -27,9 +27,10 @@ from driftgate.replaying import Replay, artifact_in, artifact_of, replay_link
 from driftgate.sessions import Artifact
 from driftgate.settings.artifacts import BY_SUFFIX
 from driftgate.settings.load import Config, load
-from driftgate.storage.bundle import file_digest, unpacked_bundle
+from driftgate.storage.bundle import unpacked_bundle
 from driftgate.storage.document import read_results
 from driftgate.storage.evidence import read_evidence
+from driftgate.storage.hashing import file_digest
 
 SAID = {Outcome.FAILED: "replay-still", Outcome.PASSED: "replay-passes", Outcome.ERROR: "replay-unknown"}
 WORDS = {Outcome.FAILED: "still-fails", Outcome.PASSED: "passes", Outcome.ERROR: "unknown"}

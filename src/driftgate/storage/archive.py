@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import stat
-import struct
 import unicodedata
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +16,12 @@ from typing import BinaryIO, cast
 from driftgate.errors import ArtifactError, StorageError
 from driftgate.messages.message import message
 from driftgate.sessions import Tensors
-from driftgate.storage.npz import DATE, REGULAR_FILE, UNIX, write_arrays
+from driftgate.storage.hashing import CHUNK_BYTES
+from driftgate.storage.npz import DAMAGES, DATE, REGULAR_FILE, UNIX, write_arrays
 
-CHUNK_BYTES = 1 << 20
 MOST_ENTRIES = 4096
 MOST_BYTES = 8 << 30
 NAME_BYTES, DEPTH = 240, 8
-_DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, struct.error)
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: What no file is called everywhere.
@@ -173,7 +170,7 @@ class Archive:
         except OSError as error:
             reason = error.strerror or str(error)
             raise StorageError(message("archive-unreadable", path=str(path), reason=reason)) from error
-        except _DAMAGES as error:
+        except DAMAGES as error:
             raise StorageError(message("archive-damaged", path=str(path), reason=_reason(error))) from error
         try:
             self._entries = self._checked(limit_bytes)
@@ -201,7 +198,7 @@ class Archive:
             raise StorageError(
                 message("archive-unreadable", path=str(self.path), reason=error.strerror or str(error))
             ) from error
-        except _DAMAGES as error:
+        except DAMAGES as error:
             raise StorageError(message("archive-damaged", path=str(self.path), reason=_reason(error))) from error
         if left:
             raise self._refused("archive-shorter", name)

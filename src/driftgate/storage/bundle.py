@@ -10,15 +10,16 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from driftgate.domain.bundles import BundledFile, BundleManifest
 from driftgate.errors import StorageError
 from driftgate.messages.message import message
-from driftgate.storage.archive import CHUNK_BYTES, MOST_BYTES, MOST_ENTRIES, Archive, Names, Written, is_safe
+from driftgate.storage.archive import MOST_BYTES, MOST_ENTRIES, Archive, Names, Written, is_safe
 from driftgate.storage.document import encoded_json
+from driftgate.storage.hashing import CHUNK_BYTES
 
 BUNDLE, MANIFEST = "bundle.zip", "MANIFEST.json"
 SCHEMA: Literal["driftgate.bundle"] = "driftgate.bundle"
@@ -96,7 +97,7 @@ class Bundle:
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("xb") as stream:
-                    _check(self.path, file, _written_to(stream, self._files.chunks(name), file.bytes))
+                    _check(self.path, file, _hashed(self._files.chunks(name), file.bytes, stream))
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise StorageError(message("file-not-written", path=str(target), reason=reason)) from error
@@ -181,15 +182,6 @@ def bundle_schema() -> Mapping[str, Any]:
     }
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file. Raises OSError."""
-    sha = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(CHUNK_BYTES):
-            sha.update(chunk)
-    return sha.hexdigest()
-
-
 def forget_parts(path: Path) -> None:
     """Remove what a writer of this file left that was killed; nobody takes it for the file. Raises StorageError."""
     parts = re.compile(rf"\.{re.escape(path.name)}\.\w+\.part")
@@ -232,26 +224,16 @@ def _check(path: Path, file: BundledFile, found: Written) -> None:
         raise StorageError(message("bundle-changed", path=str(path), name=file.path))
 
 
-def _hashed(chunks: Iterator[bytes], most: int) -> Written:
-    """What there is, read no further than it may be long."""
+def _hashed(chunks: Iterator[bytes], most: int, copy: BinaryIO | None = None) -> Written:
+    """What there is, read no further than it may be long, with a copy of it where one is wanted."""
     sha, size = hashlib.sha256(), 0
     for chunk in chunks:
         sha.update(chunk)
         size += len(chunk)
         if size > most:
             break
-    return Written("", size, sha.hexdigest())
-
-
-def _written_to(stream: Any, chunks: Iterator[bytes], most: int) -> Written:  # noqa: ANN401 - any stream of bytes
-    """What was written, no further than it may be long."""
-    sha, size = hashlib.sha256(), 0
-    for chunk in chunks:
-        sha.update(chunk)
-        size += len(chunk)
-        if size > most:
-            break
-        stream.write(chunk)
+        if copy is not None:
+            copy.write(chunk)
     return Written("", size, sha.hexdigest())
 
 
