@@ -32,9 +32,26 @@ from driftgate.vendor.outputs import LOG, MODELS
 LINK_FOLDER, VENDOR_FOLDER, REPRO_FOLDER = "link", "vendor", "repro"
 #: Endings of files that are text, which is masked on its way in.
 TEXTS = (".log", ".yaml", ".yml", ".json", ".csv", ".txt")
-#: Options without which a replay would give other numbers, see `replaying.ALLOWED`.
-OPTIONS = ("level", "provider", "threads", "model", "device")
-RECORDED, ONNX = "recorded", "onnxruntime"
+RECORDED = "recorded"
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MOST_CHARACTERS
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_THREADS
+
+
+MOST_CHARACTERS, MOST_THREADS = 100, 256
+#: Options without which a replay would give other numbers, the only ones that a bundle has, and what may stand there.
+OPTIONS: Mapping[str, Callable[[object], bool]] = {
+    "level": _is_word,
+    "provider": _is_word,
+    "threads": _is_count,
+    "model": _is_word,
+    "device": _is_word,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from driftgate.domain.samples import SampleSet
 from driftgate.domain.scores import ScoreRecords
 from driftgate.domain.tensors import Signature
 from driftgate.errors import DriftgateError, LoadRefused, StorageError
+from driftgate.evidencing import OPTIONS
 from driftgate.judgement.criteria import CRITERIA
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import Message, message
@@ -26,8 +27,6 @@ from driftgate.numerics.alignment import dequantised
 from driftgate.numerics.comparator import Comparator, OutputMap
 from driftgate.numerics.outputs import common_names
 from driftgate.sessions import Artifact, Tensor, Tensors
-
-RECORDED = "recorded"
 
 #: The artifact that stands for a side today, or why there is none.
 Source = Callable[[Side], Artifact | Message]
@@ -74,7 +73,7 @@ class _Gave:
 class _Judged:
     outcome: Outcome
     verdicts: tuple[Verdict, ...] = ()
-    reasons: tuple[Message, ...] = field(default_factory=tuple)
+    reasons: tuple[Message, ...] = ()
 
 
 def replay_link(told: BundledLink, evidence: Evidence, facts: Facts, policy: Policy, source: Source) -> Replay:
@@ -315,25 +314,6 @@ def artifact_of(side: Side, file: Path) -> Artifact:
     """The side with a file that stands for it. What a bundle asks for is a stranger's word: nothing but numbers and
     names that change a result, and no more threads than a machine has. Raises StorageError."""
     for name, value in side.options:
-        if name not in ALLOWED or not ALLOWED[name](value):
+        if name not in OPTIONS or not OPTIONS[name](value):
             raise StorageError(message("replay-option", stage=side.stage, name=name, value=str(value)))
     return Artifact(side.stage, side.backend, file, dict(side.options))
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= MOST_CHARACTERS
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_THREADS
-
-
-MOST_CHARACTERS, MOST_THREADS = 100, 256
-#: Option → what its value may be.
-ALLOWED: Mapping[str, Callable[[object], bool]] = {
-    "level": _is_word,
-    "provider": _is_word,
-    "model": _is_word,
-    "device": _is_word,
-    "threads": _is_count,
-}

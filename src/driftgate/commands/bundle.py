@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from driftgate.commands.bundles import ALWAYS, Failing, Ground, content_options, wish, write_wished
+from driftgate.commands.bundles import ALWAYS, Failing, Ground, content_options, jobs_here, wish, write_wished
 from driftgate.commands.checking import REPRO, own_folder
 from driftgate.commands.speaking import EXIT_ERROR, LogText, configured, guarded, verbose_option
 from driftgate.domain.judgement import Policy
 from driftgate.domain.results import Results
-from driftgate.errors import DriftgateError, UsageError
+from driftgate.errors import UsageError
 from driftgate.messages.message import Message, message
-from driftgate.plan import Job, planned_job, prepare
+from driftgate.plan import Job, planned_job
 from driftgate.settings.load import Config, load
 from driftgate.storage.bundle import BUNDLE
 from driftgate.storage.document import read_results
@@ -65,13 +65,9 @@ def _jobs(
     results: Results, config: Config | None, profile: str | None, report: Path
 ) -> tuple[tuple[Job, ...], tuple[Message, ...]]:
     """The jobs that made these results, or why there are none. Raises UsageError for another plan."""
-    if config is None:
-        return (), (message("bundle-no-stages", reason="-c"),)
-    subjects = tuple(dict.fromkeys(one.plan.subject for one in results.facts))
-    try:
-        prepared = prepare(config, subjects=subjects, profile=profile)
-    except DriftgateError as error:
-        return (), (message("bundle-no-stages", reason=error.problems[0]),)
+    prepared, absent = jobs_here(config, [one.plan for one in results.facts], profile)
+    if absent:
+        return (), absent
     found = []
     for one in results.facts:
         job = planned_job(prepared, one.plan)

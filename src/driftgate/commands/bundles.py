@@ -22,6 +22,7 @@ from driftgate.domain.bundles import BundledLink, Role
 from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Outcome, Policy
+from driftgate.domain.plan import Plan
 from driftgate.domain.results import Results
 from driftgate.errors import DriftgateError
 from driftgate.evidencing import Item, LinkEvidence, folder_of, link_evidence
@@ -29,7 +30,7 @@ from driftgate.explaining import Failure, failure_of, first_failed
 from driftgate.investigating import SAMPLES, worst_samples
 from driftgate.joining import Recorded, recorded_instead
 from driftgate.messages.message import Message, message
-from driftgate.plan import Job
+from driftgate.plan import Job, prepare
 from driftgate.reporting.bundle import readmes
 from driftgate.sessions import Tensors
 from driftgate.settings.load import Config
@@ -155,6 +156,21 @@ class Ground:
     absent: tuple[Message, ...] = ()  # why this machine does not have the stages
 
 
+def jobs_here(
+    config: Config | None, plans: Sequence[Plan], profile: str | None
+) -> tuple[tuple[Job, ...], tuple[Message, ...]]:
+    """The jobs of the configuration for these plans' subjects, or why this machine has none."""
+    if config is None:
+        return (), (message("bundle-no-stages", reason="-c"),)
+    try:
+        subjects = tuple(dict.fromkeys(plan.subject for plan in plans))
+        return prepare(config, subjects=subjects, profile=profile), ()
+    except DriftgateError as error:
+        for problem in error.problems:
+            log(problem)
+        return (), (message("bundle-no-stages", reason=error.problems[0]),)
+
+
 def leave_bundle(ground: Ground, wish: Wish, *, quiet: bool) -> Bundled | None:
     """Write what the wish asks for beside the reports, and say so; that none could be written is said and is no error:
     the verdict stands without it."""
@@ -171,26 +187,27 @@ def write_wished(ground: Ground, wish: Wish, path: Path, *, quiet: bool) -> Bund
         log(said)
         console.print(say(said), markup=False, style="dim")
 
-    made = None
-    try:
-        made = _write(ground, path, wish.include_models, wish.budget_bytes)
-        for note in notes_on(made):
-            tell(note)
-    except DriftgateError as error:
-        for problem in error.problems:
-            complain(message("bundle-failed", reason=problem))
-    if wish.full is not None:
-        try:
-            full = _write(ground, wish.full, True, wish.budget_bytes)
-            tell(message("bundle-full", path=str(full.path.absolute()), sha256=full.sha256))
-        except DriftgateError as error:
-            for problem in error.problems:
-                complain(message("bundle-failed", reason=problem))
+    made = _write(ground, path, wish.budget_bytes, include_models=wish.include_models)
+    for note in () if made is None else notes_on(made):
+        tell(note)
+    full = None if wish.full is None else _write(ground, wish.full, wish.budget_bytes, include_models=True)
+    if full is not None:
+        tell(message("bundle-full", path=str(full.path.absolute()), sha256=full.sha256))
     return made
 
 
-def _write(ground: Ground, path: Path, include_models: bool, budget_bytes: int) -> Bundled:
-    draft = Draft(
+def _write(ground: Ground, path: Path, budget_bytes: int, *, include_models: bool) -> Bundled | None:
+    """One bundle; None, once it was said why, where it cannot be written."""
+    try:
+        return write_bundle(path, _draft(ground, budget_bytes, include_models), partial(readmes, ground.results))
+    except DriftgateError as error:
+        for problem in error.problems:
+            complain(message("bundle-failed", reason=problem))
+        return None
+
+
+def _draft(ground: Ground, budget_bytes: int, include_models: bool) -> Draft:
+    return Draft(
         tool=f"{ground.results.tool.name} {ground.results.tool.version}",
         items=tuple(_common(ground)),
         links=tuple(_links(ground, include_models=include_models)),
@@ -198,7 +215,6 @@ def _write(ground: Ground, path: Path, include_models: bool, budget_bytes: int) 
         models_included=include_models,
         budget_bytes=budget_bytes,
     )
-    return write_bundle(path, draft, partial(readmes, ground.results))
 
 
 def _common(ground: Ground) -> list[Item]:

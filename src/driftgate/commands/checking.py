@@ -110,10 +110,11 @@ def check(
                     facts = explained(jobs, facts, judgements, effort, failing)
                     facts = cross_checked(jobs, facts, judgements)
                     facts = verified(jobs, facts, judgements, config)
-        pictures: tuple[Picture, ...] = ()
-        if not interrupted:
+
+        def pictures(results: Results) -> tuple[Picture, ...]:
             with breakable():
-                pictures = pictured(jobs, facts, judged(facts, policies), failing)
+                return pictured(jobs, results, failing)
+
         done = deliver(
             facts,
             policies,
@@ -123,7 +124,7 @@ def check(
             interrupted=interrupted,
             config=config,
             links=links,
-            pictures=pictures,
+            pictures=no_pictures if interrupted else pictures,
         )
         if not interrupted:
             with breakable():
@@ -266,12 +267,15 @@ def explained(
     return tuple(found)
 
 
-def pictured(
-    jobs: Sequence[Job], facts: Sequence[Facts], judgements: Sequence[Judgement], failing: Failing
-) -> tuple[Picture, ...]:
+def no_pictures(results: Results) -> tuple[Picture, ...]:
+    """Of results whose samples are not here."""
+    return ()
+
+
+def pictured(jobs: Sequence[Job], results: Results, failing: Failing) -> tuple[Picture, ...]:
     """Pictures of the samples that show each job's first failing link, where they are images."""
     found: list[Picture] = []
-    for job, one, judgement in zip(jobs, facts, judgements, strict=True):
+    for job, one, judgement in zip(jobs, results.facts, results.judgements or (), strict=True):
         failure = failing.of(job, one, judgement)
         found += () if failure is None else pictures_of(job, failure, one)
     return tuple(found)
@@ -343,7 +347,7 @@ def deliver(
     interrupted: bool = False,
     config: Config | None = None,
     links: CommentLinks = NOWHERE,
-    pictures: Sequence[Picture] = (),
+    pictures: Callable[[Results], Sequence[Picture]] = no_pictures,
 ) -> Delivered:
     """Judge, write every report together where there is a folder for them, show the table. Of what tools and machines
     said, secrets and addresses are in none of them."""
@@ -359,7 +363,7 @@ def deliver(
             **machines,
             SUMMARY: summary(results).encode("utf-8", "backslashreplace"),
             ANNOTATIONS: encoded(annotate(results, file=file, line=line)),
-            PAGE: html_page(results, pictures=pictures),
+            PAGE: html_page(results, pictures=pictures(results)),
             COMMENT: comment(results, links=links).encode("utf-8", "backslashreplace"),
         }
         write_all(out, {**files, **reports, LOG_FILE: log_text.content()})

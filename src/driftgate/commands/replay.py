@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from driftgate.commands.believing import of_file
 from driftgate.commands.speaking import EXIT_ERROR, LogText, configured, guarded, hiding, say, stdout, verbose_option
 from driftgate.domain.bundles import BundledLink, BundleManifest, Side
 from driftgate.domain.judgement import Outcome, Policy
+from driftgate.domain.results import Results
 from driftgate.errors import UsageError
 from driftgate.escaping.commands import disarmed_json
 from driftgate.escaping.terminal import LIMIT, inert
@@ -80,7 +79,8 @@ def command(
         if not chosen:
             raise UsageError(message("replay-nothing", path=str(bundle)))
         with of_file(bundle):
-            found = [_replayed(link, manifest, folder, loaded, artifacts) for link in chosen]
+            results = read_results(folder)
+            found = [_replayed(link, manifest, results, folder, loaded, artifacts) for link in chosen]
     found = [hiding().value(one) for one in found]
     if as_json:
         document = {"outcome": WORDS[_worst(found)], "links": [_entry(one) for one in found]}
@@ -97,30 +97,32 @@ def _worst(found: list[Replay]) -> Outcome:
 
 
 def _replayed(
-    link: BundledLink, manifest: BundleManifest, folder: Path, config: Config | None, artifacts: Path | None
+    link: BundledLink,
+    manifest: BundleManifest,
+    results: Results,
+    folder: Path,
+    config: Config | None,
+    artifacts: Path | None,
 ) -> Replay:
-    facts = next((one for one in read_results(folder).facts if one.plan.key == (link.subject, link.target)), None)
+    facts = next((one for one in results.facts if one.plan.key == (link.subject, link.target)), None)
     policy = next((one.policy for one in manifest.policies if one.subject == link.subject), Policy())
     if facts is None:
         raise UsageError(message("replay-nothing", path=link.folder))
     evidence = read_evidence(folder / link.folder / LINK_FOLDER)
-    with _job(link, config) as job:
-        source = partial(_source, folder=folder, job=job, artifacts=artifacts)
-        return replay_link(link, evidence, facts, policy, source)
+    source = partial(_source, folder=folder, job=_job(link, config), artifacts=artifacts)
+    return replay_link(link, evidence, facts, policy, source)
 
 
-@contextmanager
-def _job(link: BundledLink, config: Config | None) -> Iterator[Job | None]:
+def _job(link: BundledLink, config: Config | None) -> Job | None:
     """The job of the configuration for this subject and target; None without one. Raises UsageError where it has none
     such."""
     if config is None:
-        yield None
-        return
+        return None
     jobs = prepare(config, subjects=(link.subject,))
     found = next((job for job in jobs if job.plan.target == link.target), None)
     if found is None:
         raise UsageError(message("replay-no-target", subject=link.subject, target=link.target))
-    yield found
+    return found
 
 
 def _source(side: Side, *, folder: Path, job: Job | None, artifacts: Path | None) -> Artifact | Message:

@@ -18,6 +18,7 @@ from driftgate.commands.bundles import (
     Failing,
     Ground,
     content_options,
+    jobs_here,
     leave_bundle,
     wish,
 )
@@ -29,6 +30,7 @@ from driftgate.commands.checking import (
     explained,
     investigated,
     judged,
+    own_folder,
     private_folder,
 )
 from driftgate.commands.effort import effort, effort_options
@@ -37,12 +39,12 @@ from driftgate.commands.provenance import provenance
 from driftgate.commands.speaking import LogText, configured, guarded, log, verbose_option
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.judgement import Policy
-from driftgate.errors import DriftgateError, UsageError
+from driftgate.errors import UsageError
 from driftgate.gathering import gather
 from driftgate.investigating import Effort
 from driftgate.joining import Recorded, joined
 from driftgate.messages.message import Message, message
-from driftgate.plan import Job, planned_job, prepare
+from driftgate.plan import Job, planned_job
 from driftgate.settings.load import Config, load
 from driftgate.storage.bundle import looks_like_bundle, unpacked_bundle
 from driftgate.storage.document import read_results
@@ -123,7 +125,7 @@ def command(
                 merged, policies, out, as_json=as_json, log_text=log_text, config=loaded, links=run_links(os.environ)
             )
         write_origin(out, provenance(os.environ))
-        folders = {} if repros is None else {job.plan.key: repros for job in work.jobs}
+        folders = {} if repros is None else {job.plan.key: own_folder(repros, job, work.jobs) for job in work.jobs}
         ground = Ground(done.results, out, work.jobs, policies, work.failing, loaded, folders, work.absent)
         leave_bundle(ground, wished, quiet=as_json)
     return done.code
@@ -142,17 +144,7 @@ class _Work:
 
     def prepare(self, manifest: Manifest) -> None:
         """The jobs of the configuration; none where this machine lacks what they are made of, which is told."""
-        if self.config is None:
-            self.absent = (message("bundle-no-stages", reason="-c"),)
-            return
-        subjects = tuple(dict.fromkeys(plan.subject for plan in manifest.plans))
-        try:
-            prepared = prepare(self.config, subjects=subjects, profile=manifest.profile)
-        except DriftgateError as error:
-            for problem in error.problems:
-                log(problem)
-            self.absent = (message("bundle-no-stages", reason=error.problems[0]),)
-            return
+        prepared, self.absent = jobs_here(self.config, manifest.plans, manifest.profile)
         found = (planned_job(prepared, plan) for plan in manifest.plans)
         self.jobs = tuple(job for job in found if job is not None)
 
@@ -192,7 +184,8 @@ def _of_plan(manifest: Manifest, shards: Sequence[Path], work: _Work, repros: Pa
         work.failing.recorded[facts.plan.key] = Recorded(one, folders)
         if job is not None and work.config is not None:
             judgements = judged([one], {facts.plan.subject: work.config.policy(work.policy, facts.plan.subject)})
-            (one,) = investigated([job], [one], judgements, work.effort, repros)
+            own = None if repros is None else own_folder(repros, job, work.jobs)
+            (one,) = investigated([job], [one], judgements, work.effort, own)
             (one,) = explained([job], [one], judgements, work.effort, work.failing)
             (one,) = cross_checked([job], [one], judgements)
         found.append(one)

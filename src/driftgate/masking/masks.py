@@ -52,7 +52,7 @@ class Mask:
         """Facts with everything masked that a tool or a machine said; runs still name the environments that they are
         of. Names of subjects, samples and stages are the user's own and stay."""
         environments = tuple(
-            replace(self.value(one), versions=tuple((name, self._known_only(said)) for name, said in one.versions))
+            replace(self.value(one), versions=tuple((name, self._aliases.applied(said)) for name, said in one.versions))
             for one in facts.environments
         )
         told = tuple(
@@ -78,13 +78,10 @@ class Mask:
             investigations=tuple(map(self._investigation, facts.investigations)),
         )
 
-    def _known_only(self, said: str) -> str:
-        """A version, which may have four numbers as an address has: only what is known to be one is masked."""
-        return self._aliases.applied(said)
-
     def _told(self, name: str, value: Param) -> Param:
+        """A version may have four numbers as an address has: of one only what is known is masked."""
         if name.startswith(VERSION) and isinstance(value, str):
-            return self._known_only(value)
+            return self._aliases.applied(value)
         return self.value(value)
 
     def _investigation(self, found: Investigation) -> Investigation:
