@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pytest
@@ -21,6 +18,7 @@ from driftgate.messages.text import ENGLISH_LANGUAGE, in_language
 from driftgate.reporting.page import html_page
 from driftgate.storage.document import read_results
 from support.commandline import call
+from support.npm import npm_file
 from support.pages import many_nodes
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 CHROMIUM = Path("/usr/bin/chromium")
 AXE, AXE_VERSION = "axe-core", "4.14.1"
-DOWNLOAD_SECONDS = 300
 SECONDS = 60.0  # that a browser may take for one step
 PAUSE_SECONDS = 0.05
 #: Of how many colours a canvas is; it is copied, for reading it would change how the browser draws it.
@@ -65,26 +62,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The script of axe-core, downloaded once; it appears in one move."""
-    chosen = os.environ.get("DRIFTGATE_CACHE")
-    folder = Path(chosen) if chosen else Path(__file__).parents[2] / ".cache"
-    file = folder / f"{AXE}-{AXE_VERSION}" / "axe.min.js"
-    if not file.is_file():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=file.parent, prefix=".fetch-") as scratch:
-            subprocess.run(
-                ["npm", "pack", f"{AXE}@{AXE_VERSION}", "--ignore-scripts", "--silent", "--pack-destination", scratch],
-                check=True,
-                stdin=subprocess.DEVNULL,
-                cwd=scratch,
-                timeout=DOWNLOAD_SECONDS,
-            )
-            (archive,) = Path(scratch).glob("*.tgz")
-            with tarfile.open(archive) as content:
-                member = content.extractfile("package/axe.min.js")
-                assert member is not None
-                part = Path(scratch) / "part.js"
-                part.write_bytes(member.read())
-            part.replace(file)
+    file = npm_file(AXE, AXE_VERSION, "package/axe.min.js", f"{AXE}-{AXE_VERSION}/axe.min.js")
     return file.read_text("utf-8")
 
 

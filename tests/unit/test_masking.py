@@ -456,8 +456,8 @@ def test_a_variable_is_a_secret_by_its_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("PWD", "/work/project"),
-        ("OLDPWD", "/work/former"),
+        ("PWD", "/srv/project"),
+        ("OLDPWD", "/srv/former"),
         ("HOME", "/home/worker"),
         ("PATH", "/usr/local/bin:/usr/bin"),
         ("SSH_AUTH_SOCK", "/tmp/ssh-XXXX/agent.1"),

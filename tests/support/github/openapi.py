@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,10 +15,10 @@ from openapi_core.testing import MockRequest, MockResponse  # type: ignore[impor
 
 from support.github import payloads
 from support.github.exchange import Reply, Request
+from support.npm import npm_file
 
 PACKAGE, VERSION = "@octokit/openapi", "23.0.2"
 MEMBER = "package/generated/api.github.com.json"
-DOWNLOAD_SECONDS = 300
 
 _REPO = "/repos/{owner}/{repo}"
 PATHS = (
@@ -48,28 +44,7 @@ ANY_REQUEST = ("401", "403", "404", "429", "500", "502", "503")
 
 def _file() -> Path:
     """The description, downloaded once; it appears in one move. Raises CalledProcessError with npm's words."""
-    chosen = os.environ.get("DRIFTGATE_CACHE")
-    folder = Path(chosen) if chosen else Path(__file__).parents[3] / ".cache"
-    file = folder / f"octokit-openapi-{VERSION}" / "api.github.com.json"
-    if file.is_file():
-        return file
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=file.parent, prefix=".fetch-") as scratch:
-        subprocess.run(
-            ["npm", "pack", f"{PACKAGE}@{VERSION}", "--ignore-scripts", "--silent", "--pack-destination", scratch],
-            check=True,
-            stdin=subprocess.DEVNULL,
-            cwd=scratch,
-            timeout=DOWNLOAD_SECONDS,
-        )
-        (archive,) = Path(scratch).glob("*.tgz")
-        with tarfile.open(archive) as content:
-            member = content.extractfile(MEMBER)
-            assert member is not None
-            part = Path(scratch) / "part.json"
-            part.write_bytes(member.read())
-        part.replace(file)
-    return file
+    return npm_file(PACKAGE, VERSION, MEMBER, f"octokit-openapi-{VERSION}/api.github.com.json")
 
 
 @cache
