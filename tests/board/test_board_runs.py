@@ -289,11 +289,11 @@ def test_a_tool_that_hangs_on_a_sample_is_ended(board: TestBoard, tmp_path: Path
 
 
 def test_no_board_idles_while_a_job_waits(board_tools: None, tmp_path: Path) -> None:
-    """Three jobs go over the quick board while the slow one is at its only job."""
+    """Three jobs go over the quick board while the slow one is held at its only job."""
     with TestBoard(tmp_path / "a") as slow, TestBoard(tmp_path / "b") as quick:
-        slow.slow(10)
+        slow.slow(1000)
         (quick.path("/etc/ssh/authorized_keys")).write_text(slow.path("/etc/ssh/authorized_keys").read_text())
-        made = project(tmp_path, slow, quick, wait=120)
+        made = project(tmp_path, slow, quick, wait=240, **{"sample-timeout": 240})
         owners: dict[str, set[str]] = {"slow": set(), "quick": set()}
 
         def watch(over: threading.Event) -> None:
@@ -303,6 +303,8 @@ def test_no_board_idles_while_a_job_waits(board_tools: None, tmp_path: Path) -> 
                         continue  # somebody looks at the model
                     with suppress(OSError):
                         owners[name].add((each.root / "driftgate" / "lock" / "owner").read_text().strip())
+                if len(owners["quick"] - {""}) == 3:
+                    slow.slow(0)
 
         with meanwhile(watch), ThreadPoolExecutor(4) as jobs:
             answers = list(jobs.map(lambda out: made.process(out=out), ["j1", "j2", "j3", "j4"]))

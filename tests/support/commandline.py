@@ -59,7 +59,7 @@ def process(
         [*PROGRAM, *(str(argument) for argument in arguments)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         cwd=folder,
         env={**os.environ, **WIDTH, **(environment or {})},
         preexec_fn=before,

@@ -32,7 +32,9 @@ def main() -> int:
             return super().now(tz) + ahead
 
     def slow(asked: argparse.Namespace, networks: Sequence[Network]) -> None:
-        time.sleep(told["slow_seconds"])
+        begun = time.monotonic()
+        while time.monotonic() - begun < json.loads(TOLD.read_text())["slow_seconds"]:
+            time.sleep(0.02)
         infer(asked, networks)
 
     datetime.datetime = Clock  # type: ignore[misc]

@@ -350,7 +350,7 @@ class TestBoard:
         self._tell(environment={**self._told["environment"], **variables})
 
     def slow(self, seconds: float) -> None:
-        """Every infer takes this much longer, from the next call on."""
+        """Every infer takes this much longer, those that are waiting already too."""
         self._tell(slow_seconds=seconds)
 
     # What happens to the link
