@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from driftgate.backends.board.runs import Runs
 from driftgate.messages.text import text
 from support.board.lab import TestBoard
 from support.boards import BoardProject, described, left_behind, verdicts
@@ -288,6 +290,13 @@ def test_a_tool_that_hangs_on_a_sample_is_ended(board: TestBoard, tmp_path: Path
     assert board.processes() == []
 
 
+def owner_of(board: TestBoard) -> str:
+    """Who has the board; empty: nobody."""
+    with suppress(OSError):
+        return (board.root / "driftgate" / "lock" / "owner").read_text().strip()
+    return ""
+
+
 def test_no_board_idles_while_a_job_waits(board_tools: None, tmp_path: Path) -> None:
     """Three jobs go over the quick board while the slow one is held at its only job."""
     with TestBoard(tmp_path / "a") as slow, TestBoard(tmp_path / "b") as quick:
@@ -299,17 +308,41 @@ def test_no_board_idles_while_a_job_waits(board_tools: None, tmp_path: Path) -> 
         def watch(over: threading.Event) -> None:
             while not over.wait(0.05):
                 for name, each in (("slow", slow), ("quick", quick)):
-                    if not any("infer" in line for line in each.processes()):
-                        continue  # somebody looks at the model
-                    with suppress(OSError):
-                        owners[name].add((each.root / "driftgate" / "lock" / "owner").read_text().strip())
-                if len(owners["quick"] - {""}) == 3:
+                    runs = [re.search(r"infer .*/run-(\w+)/out", line) for line in each.processes()]
+                    owners[name].update(run[1] for run in runs if run)
+                if len(owners["quick"]) == 3:
                     slow.slow(0)
 
         with meanwhile(watch), ThreadPoolExecutor(4) as jobs:
             answers = list(jobs.map(lambda out: made.process(out=out), ["j1", "j2", "j3", "j4"]))
-        assert [answer.code for answer in answers] == [0] * 4, answers
-        assert {name: len(found - {""}) for name, found in owners.items()} == {"slow": 1, "quick": 3}
+        assert [answer.code for answer in answers] == [0] * 4, [answer.out for answer in answers if answer.code]
+        assert {name: len(found) for name, found in owners.items()} == {"slow": 1, "quick": 3}
+
+
+def test_a_run_does_not_wait_for_the_board_that_was_only_looked_at(
+    board_tools: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another job takes that board before the samples are run; the other one is free."""
+    with TestBoard(tmp_path / "a") as one, TestBoard(tmp_path / "b") as two:
+        (two.path("/etc/ssh/authorized_keys")).write_text(one.path("/etc/ssh/authorized_keys").read_text())
+        made = project(tmp_path, one, two)
+        rest, looked_at = Runs.rest, list[TestBoard]()
+
+        def rest_and_lose(self: Runs) -> None:
+            rest(self)
+            (seen,) = [board for board in (one, two) if (board.root / "driftgate" / "cache").exists()]
+            looked_at.append(seen)
+            lock = seen.root / "driftgate" / "lock"
+            lock.mkdir()
+            for name, said in {"owner": "another", "who": "another job", "beat": "0"}.items():
+                (lock / name).write_text(said + "\n")
+
+        monkeypatch.setattr(Runs, "rest", rest_and_lose)
+        assert made.check().code == 0
+        whole(made)
+        assert len(looked_at) == 1
+        assert owner_of(looked_at[0]) == "another"
+        assert all((board.root / "driftgate" / "cache").exists() for board in (one, two))
 
 
 def test_two_boards_and_four_jobs(board_tools: None, tmp_path: Path) -> None:

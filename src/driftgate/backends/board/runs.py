@@ -77,6 +77,7 @@ class Runs:
         self._perf: tuple[BoardPerf, ...] | None = None
         self._former = ""
         self._host: Host | None = None
+        self._is_bound = False  # something came home from that board: the rest of the run is made there, too
         self._tries = 0
         self._thread: threading.Thread | None = None
         self._connection: _Connection | None = None
@@ -189,7 +190,8 @@ class Runs:
     def _connected(self) -> _Connection:
         """The board with the model on it. Raises Lost, Full and BackendError."""
         if self._connection is None:
-            taken = self._pool.take(only=self._host, former=self._former)
+            only = self._host if self._former or self._is_bound else None
+            taken = self._pool.take(only=only, former=self._former)
             self._host, self._former = taken.host, taken.lock.owner
             self._connection = _Connection(taken, "")
             asked(self._connection.transport, scripts.sweep(self._boards.folder, taken.lock.owner), step="sweep")
@@ -299,6 +301,7 @@ class Runs:
 
     def _keep(self, one: Sample, frame: Frame) -> None:
         made = one.outputs(frame.files)
+        self._is_bound = True
         with self._state:
             self._tries = 0
             self._wanted.remove(one)
