@@ -12,6 +12,7 @@ FIELD := .cache/field-venv
 BENCH := .cache/bench-venv
 PACKAGE := .venv/package.stamp
 TOOLS := .venv/tools.stamp
+CATALOGUE := src/driftgate/messages/locale/zh_CN/LC_MESSAGES/driftgate
 
 SCHEMAS := bundle config results samples
 
@@ -21,7 +22,7 @@ all: test lint types floors schema-check packaging github localisation diagnosis
 demo: $(PACKAGE)
 	$(BIN)/driftgate demo --out demo-out
 
-test: $(TOOLS)
+test: $(TOOLS) $(CATALOGUE).mo
 	$(BIN)/python -m pytest -n $(WORKERS) tests/unit
 
 lint: $(TOOLS)
@@ -79,7 +80,7 @@ chains: $(TOOLS)
 bundles: $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/bundles
 
-page: .venv/page.stamp
+page: .venv/page.stamp $(CATALOGUE).mo
 	$(BIN)/python -m pytest -n $(WORKERS) tests/page
 
 board: $(TOOLS)
@@ -100,6 +101,10 @@ $(PACKAGE): pyproject.toml
 $(TOOLS): $(PACKAGE)
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
 	touch $@
+
+# The build makes it, too; this is for a catalogue that was changed since.
+$(CATALOGUE).mo: $(CATALOGUE).po | $(TOOLS)
+	$(BIN)/python tools/catalogue.py --compile
 
 .venv/act.stamp: tests/act/requirements.txt $(TOOLS)
 	$(BIN)/python -m pip install --quiet --requirement tests/act/requirements.txt

@@ -28,7 +28,9 @@ from driftgate.messages.message import message
 from driftgate.runner import fail, write_outputs
 
 #: What the wheel is built from, so what tells one state of the source from another.
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "src", "templates", "schemas")
+SOURCES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "NOTICE", "src", "templates", "schemas")
+#: Made of other files that are looked at: modules, catalogues.
+COMPILED = (".pyc", ".mo")
 #: A folder with this file in it is whole; its time is that of the last use.
 STAMP = "installed"
 STEP_SECONDS = 1800
@@ -171,7 +173,7 @@ def _contents(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, bytes]]
     for name in names:
         top = folder / name
         for file in (top,) if top.is_file() else sorted(top.rglob("*")):
-            if file.is_file() and file.suffix != ".pyc":
+            if file.is_file() and file.suffix not in COMPILED:
                 yield file.relative_to(folder).as_posix(), hashlib.sha256(file.read_bytes()).digest()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gettext
+import io
 import json
 import os
 import subprocess
@@ -14,7 +16,11 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from driftgate.messages.english import ENGLISH
+from support.languages import CHINESE
+
 ROOT = Path(__file__).parents[2]
+CATALOGUE = "driftgate/messages/locale/zh_CN/LC_MESSAGES/driftgate.mo"
 #: What Linux on a board has: glibc 2.28 or newer.
 BOARD_PLATFORMS = (
     "manylinux_2_28_aarch64",
@@ -52,13 +58,23 @@ def test_the_wheel_has_what_the_package_reads(wheel: Path) -> None:
     assert templates
     assert templates <= set(names)
     assert "driftgate/py.typed" in names
+    assert CATALOGUE in names
     assert {name.rsplit("/", 1)[1] for name in names if "/licenses/" in name} == {"LICENSE", "NOTICE"}
     assert [name for name in names if name.split("/", 1)[0] not in ("driftgate", wheel_info(names))] == []
+
+
+def test_the_wheel_has_every_message_in_chinese(wheel: Path) -> None:
+    """Compiled by the build, from a source that the build does not write into."""
+    with zipfile.ZipFile(wheel) as archive:
+        compiled = gettext.GNUTranslations(io.BytesIO(archive.read(CATALOGUE)))
+    assert {code: compiled.pgettext(code, sentence) for code, sentence in ENGLISH.items()} == CHINESE
 
 
 def test_a_clean_environment_runs_the_demo_from_another_folder(wheel: Path, tmp_path: Path) -> None:
     python = environment(tmp_path / "venv", str(wheel))
     demo(python, tmp_path)
+    told = start(str(python.with_name("driftgate")), "--lang", "zh", "demo", "--out", "zh", folder=tmp_path)
+    assert "最差值" in told.stdout
 
 
 #: The published schemas are written by the newest pydantic; older ones word them differently and say less.

@@ -24,12 +24,12 @@ from driftgate.domain.runs import Environment, RunOutcome
 from driftgate.masking.aliases import Aliases
 from driftgate.masking.masks import Mask, mask_of
 from driftgate.masking.patterns import without_patterns
-from driftgate.messages.chinese import CHINESE
 from driftgate.messages.english import ENGLISH
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import in_language, text
 from driftgate.storage.document import encode_results, read_results
 from driftgate.storage.folder import write_all
+from support.languages import CHINESE
 from support.results import healthy_pair
 
 SECRET = "s3cret/pass+word?"

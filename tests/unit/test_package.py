@@ -71,6 +71,7 @@ def test_every_sentence_is_used() -> None:
                     beginnings.add(str(node.values[0].value))
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                     constants.add(node.value)
+                    beginnings.add(node.value)
     pages = "".join(file.read_text("utf-8") for file in (ROOT / "templates").rglob("*.j2"))
     constants |= set(re.findall(r"""["']([a-z0-9-]+)["']""", pages))
     composed = tuple(beginning for beginning in beginnings if re.fullmatch(r"[a-z]+-(?:[a-z]+-)*", beginning))

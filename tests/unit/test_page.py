@@ -23,7 +23,6 @@ from driftgate.domain.results import Results, Tool
 from driftgate.domain.scores import Flip, Interval
 from driftgate.errors import StorageError
 from driftgate.escaping import html
-from driftgate.messages.chinese import CHINESE
 from driftgate.messages.english import ENGLISH
 from driftgate.messages.message import message
 from driftgate.messages.text import CHINESE_LANGUAGE, in_language, text
@@ -33,6 +32,7 @@ from driftgate.reporting.templates import folder
 from driftgate.reporting.view.comment import WORST_FIRST
 from driftgate.reporting.view.graph import level
 from support.hostile import CORPUS, name
+from support.languages import CHINESE
 from support.measured import investigated, measured
 from support.pages import BOXES, many_nodes, node_name, picture, with_nodes, with_vendor_table
 from support.results import (

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import gettext
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
 
 from driftgate.messages.english import ENGLISH
 from driftgate.messages.message import Message, Param
 
+#: Where the catalogues of other languages lie, as gettext wants it, and what they are called.
+LOCALES, DOMAIN = Path(__file__).with_name("locale"), "driftgate"
 LIST_LIMIT = 12
 ENGLISH_LANGUAGE, CHINESE_LANGUAGE = "en", "zh"
 #: What stands between the entries of a list.
@@ -58,12 +63,16 @@ def _filled(value: Param, quote: Callable[[str], str]) -> str:
     return number(value)
 
 
-def _catalogue() -> Mapping[str, str]:
-    if _language.get() == ENGLISH_LANGUAGE:
-        return ENGLISH
-    from driftgate.messages.chinese import CHINESE  # only where it is read
+@cache
+def _translations() -> gettext.NullTranslations:
+    """The Chinese catalogue as the build compiled it, without the sentences that it lacks."""
+    return gettext.translation(DOMAIN, LOCALES, ["zh_CN"], fallback=True)
 
-    return CHINESE
+
+def _sentence(code: str) -> str:
+    """The sentence of a code in the language that is spoken. KeyError for one that nobody knows."""
+    english = ENGLISH[code]
+    return english if _language.get() == ENGLISH_LANGUAGE else _translations().pgettext(code, english)
 
 
 def text(message: Message, quote: Callable[[str], str] = str) -> str:
@@ -74,6 +83,6 @@ def text(message: Message, quote: Callable[[str], str] = str) -> str:
     """
     params = {name: _filled(value, quote) for name, value in message.params}
     try:
-        return _catalogue()[message.code].format_map(params)
+        return _sentence(message.code).format_map(params)
     except KeyError:
         return " ".join([quote(message.code), *(f"{name}={value}" for name, value in params.items())])

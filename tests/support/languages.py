@@ -1,0 +1,7 @@
+"""The Chinese catalogue as it is kept: code → sentence."""
+
+from __future__ import annotations
+
+import catalogue
+
+CHINESE = {str(entry.context): str(entry.string) for entry in catalogue.read() if entry.id}
