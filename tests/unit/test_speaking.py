@@ -23,6 +23,21 @@ PROSE = re.compile(r"\b[a-z]{2,}(?: [a-z']{2,}){2,}")
 CODE = re.compile(r"`[^`]*`|\b[\w.]+/[\w./-]+|<[^>]*>|&nbsp;")
 
 
+#: What is called the same in Chinese: verdicts, checks, units, formats, programs and what they say of themselves.
+NAMES = set(
+    re.findall(
+        r"\S+",
+        """
+    PASS FAIL PyTorch Baseline ONNX Optimized Float INT BC HBM Regression SQNR LSB dB QAT SHA MAC CPU repro
+    onnx recorded onnxruntime driftgate config quant pytorch optimized float calibrated ptq hbm logits input
+""",
+    )
+)
+WORD = re.compile(r"[A-Za-z]{2,}")
+#: A mark of English writing between Chinese words.
+ENGLISH_MARK = re.compile("[\u4e00-\u9fff）] ?[,;:(.](?: |$)|[,;:] [\u4e00-\u9fff（]", re.M)
+
+
 def english_in(said: str) -> list[str]:
     """English prose in a text that should be Chinese."""
     return PROSE.findall(CODE.sub(" ", said))
@@ -65,6 +80,19 @@ def test_no_english_sentence_is_left_in_what_a_person_reads(report: str, shown: 
     assert english_in(said) == []
     assert len(CJK.findall(said)) > 200
     assert "校准" in said
+
+
+@pytest.mark.parametrize("report", ["summary.md", "comment.md"])
+def test_no_english_word_is_left_but_names(report: str, shown: tuple[Path, str]) -> None:
+    lines = (shown[0] / report).read_text("utf-8").splitlines()
+    said = CODE.sub(" ", "\n".join(line for line in lines if "CPUExecutionProvider" not in line))  # a machine's name
+    assert sorted(set(WORD.findall(said)) - NAMES) == []
+
+
+@pytest.mark.parametrize("report", ["terminal", "summary.md", "comment.md"])
+def test_no_english_mark_stands_between_chinese_words(report: str, shown: tuple[Path, str]) -> None:
+    out, terminal = shown
+    assert ENGLISH_MARK.findall(terminal if report == "terminal" else (out / report).read_text("utf-8")) == []
 
 
 def test_what_machines_read_is_english(shown: tuple[Path, str], tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def github(*, block_limit: int = markdown.BLOCK_LIMIT) -> ImmutableSandboxedEnvi
             "html": markdown.html,
             "html_title": markdown.html_titled,
         },
-        names={"label": _label, "icon": _icon},
+        names={"label": _label, "sep": _mark, "icon": _icon},
     )
 
 
@@ -75,6 +75,10 @@ def _versions(results: Results) -> Iterator[Iterator[str]]:
 
 def _label(code: str, **params: Param) -> markdown.Markdown:
     return markdown.titled(message(code, **params))
+
+
+def _mark(name: str) -> markdown.Markdown:
+    return _label(f"mark-{name}")
 
 
 def _icon(cell: str) -> markdown.Markdown:

@@ -91,7 +91,7 @@ def web() -> ImmutableSandboxedEnvironment:
     return environment(
         finished=html.finished,
         filters={"code": html.code, "png": html.png, "pre": html.pre, "title": html.titled},
-        names={"label": _label, "kinds": KINDS},
+        names={"label": _label, "sep": _mark, "kinds": KINDS},
     )
 
 
@@ -143,3 +143,7 @@ def _version(
 
 def _label(code: str, **params: Param) -> html.Html:
     return html.titled(message(code, **params))
+
+
+def _mark(name: str) -> html.Html:
+    return _label(f"mark-{name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
 from rich.cells import cell_len
@@ -34,7 +34,7 @@ def show(results: Results, console: Console) -> None:
         _print(console, Text(_say(whole.headline), style=COLOURS[whole.cell]))
     for one in whole.subjects:
         title = Text.assemble(
-            (f"{_name(one.name)} {_name(one.target)}: ", "bold"),
+            (f"{_name(one.name)} {_name(one.target)}{_mark('colon')}", "bold"),
             (_say(one.headline), COLOURS[one.cell]),
         )
         _print(console, Text(), title)
@@ -52,6 +52,22 @@ def _say(said: Message) -> str:
 
 def _label(code: str) -> str:
     return _say(message(code))
+
+
+def _mark(name: str) -> str:
+    return _label(f"mark-{name}")
+
+
+def _between(name: str, parts: Iterable[str]) -> str:
+    return _mark(name).join(parts)
+
+
+def _within(inner: str) -> str:
+    return f"{_mark('open')}{inner}{_mark('close')}"
+
+
+def _about(title: str, said: str) -> str:
+    return f"{title}{_mark('colon')}{said}"
 
 
 def _print(console: Console, *lines: Text) -> None:
@@ -108,14 +124,12 @@ def _place(place: Place) -> str:
         parts.append(f"{_label('where-sample')} {_name(place.sample)}")
     if place.channel is not None:
         parts.append(f"{_label('where-channel')} {place.channel}")
-    return ", ".join(parts)
+    return _between("comma", parts)
 
 
 def _below(one: Subject) -> list[str]:
-    lines = [
-        f"{_label('score')} {_name(line.name)}: {', '.join(_say(part) for part in line.parts)}" for line in one.scores
-    ]
-    lines += [f"{_label('performance')} {_name(line.stage)}: {_say(line.told)}" for line in one.performance]
+    lines = [_score(line) for line in one.scores]
+    lines += [_about(f"{_label('performance')} {_name(line.stage)}", _say(line.told)) for line in one.performance]
     lines.append(_say(one.measured_on))
     if one.unchanged is not None:
         lines.append(_say(one.unchanged))
@@ -125,11 +139,12 @@ def _below(one: Subject) -> list[str]:
         lines += [f"  {_say(note)}" for note in one.failure.notes]
         lines += [f"  {_metrics(line, one.failure.metrics.columns)}" for line in one.failure.metrics.lines]
         lines += [line for found in one.failure.findings for line in _cause(found)]
-        lines += [f"  {_label('cause')}: {_say(one.failure.unexplained)}"] if one.failure.unexplained else []
+        if one.failure.unexplained:
+            lines.append(f"  {_about(_label('cause'), _say(one.failure.unexplained))}")
         lines += _nodes(one.failure.nodes) if one.failure.nodes is not None else []
         lines += [f"  {_label('next')} {_say(note)}" for note in one.failure.next]
     for link, found in one.investigated:
-        lines += ["", f"{_name(link)}:", *_nodes(found)]
+        lines += ["", f"{_name(link)}{_mark('end')}", *_nodes(found)]
     for title, verdicts in one.errors:
         lines += ["", _say(message("not-established", check=title))]
         lines += [line for verdict in verdicts for line in _verdict(verdict)]
@@ -137,38 +152,43 @@ def _below(one: Subject) -> list[str]:
 
 
 def _score(line: ScoreLine) -> str:
-    return f"{_label('score')} {_name(line.name)}: {', '.join(_say(part) for part in line.parts)}"
+    return _about(f"{_label('score')} {_name(line.name)}", _between("comma", map(_say, line.parts)))
 
 
 def _cause(found: FindingLine) -> list[str]:
-    about = f" ({', '.join(_name(subject) for subject in found.subjects)})" if found.subjects else ""
+    about = _within(_between("list", map(_name, found.subjects))) if found.subjects else ""
     numbers = (
         f"{_say(name)} {value}{'' if unit is None else f' {_say(unit)}'}" for name, value, unit in found.evidence
     )
     steps = (found.next, found.actor, *((found.untouched,) if found.untouched is not None else ()))
+    said = _about(f"{found.code}{_within(_say(found.sure))}", f"{_say(found.cause)}{about}")
     return [
-        f"  {_label('cause')}: {found.code} ({_say(found.sure)}): {_say(found.cause)}{about}",
-        *([f"    {', '.join(numbers)}"] if found.evidence else []),
-        f"    → {'; '.join(_say(step) for step in steps)}",
+        f"  {_about(_label('cause'), said)}",
+        *([f"    {_between('comma', numbers)}"] if found.evidence else []),
+        f"    → {_between('semicolon', map(_say, steps))}",
     ]
 
 
 def _nodes(found: Nodes) -> list[str]:
-    told = "; ".join(_say(said) for said in found.told)
-    first = f"{_name(found.op)} {_name(found.node)}, {_name(found.reference)} → {_name(found.candidate)}: "
+    told = _between("semicolon", map(_say, found.told))
     if found.of_vendor:
-        lines = [f"  {_label('first-vendor-node')}: {_node(found)}: {told}"]
-        lines += [f"    {_node(line)}: {line.cosine}" for line in found.lines[1:]]
+        lines = [f"  {_about(_label('first-vendor-node'), _about(_node(found), told))}"]
+        lines += [f"    {_about(_node(line), line.cosine)}" for line in found.lines[1:]]
         return [*lines, *(f"  {_say(note)}" for note in found.notes), f"  {_say(found.cost)}"]
-    lines = [f"  {_label('first-node')}: {first}{told}" if found.node else f"  {told}"]
-    lines += [
-        f"    {_name(line.op)} {_name(line.node)}: {_label('column-excess')} {line.excess}"
-        f"{', ' + _label('column-clipped') + ' ' + line.clipped if line.clipped else ''},"
-        f" {_label('column-own')} {line.own}, {_label('column-total')} {line.total}"
-        for line in found.lines[1:]
-    ]
+    between = f"{_name(found.reference)} → {_name(found.candidate)}"
+    first = _about(_between("comma", (f"{_name(found.op)} {_name(found.node)}", between)), told)
+    lines = [f"  {_about(_label('first-node'), first) if found.node else told}"]
+    lines += [f"    {_about(_node(line), _between('comma', _errors(line)))}" for line in found.lines[1:]]
     headline = [f"  {_say(found.headline)}"] if found.headline is not None else []
     return [*lines, *headline, *(f"  {_say(note)}" for note in found.notes), f"  {_say(found.cost)}"]
+
+
+def _errors(line: NodeLine) -> Iterator[str]:
+    yield f"{_label('column-excess')} {line.excess}"
+    if line.clipped:
+        yield f"{_label('column-clipped')} {line.clipped}"
+    yield f"{_label('column-own')} {line.own}"
+    yield f"{_label('column-total')} {line.total}"
 
 
 def _node(named: Nodes | NodeLine) -> str:
@@ -181,7 +201,7 @@ def _metrics(line: MetricLine, columns: Sequence[Column]) -> str:
         for column, value in zip(columns, line.values, strict=True)
         if value
     )
-    return f"{_name(line.output)}: {', '.join(numbers)}"
+    return _about(_name(line.output), _between("comma", numbers))
 
 
 def _verdict(line: VerdictLine) -> list[str]:
@@ -190,14 +210,14 @@ def _verdict(line: VerdictLine) -> list[str]:
     if place:
         parts.append(place)
     if line.reading is not None:
-        parts.append(f"{_value(line.reading)}, {_label('limit')} {_bound(line.reading)}")
+        parts.append(_between("comma", (_value(line.reading), f"{_label('limit')} {_bound(line.reading)}")))
     if line.reason is not None:
         parts.append(_say(line.reason))
     long = [f"    {part}" for value in line.long_texts for part in terminal.block(value).strip("\n").split("\n")]
-    return [f"  {': '.join(parts)}", *long]
+    return [f"  {_between('colon', parts)}", *long]
 
 
 def _link(link: LinkName) -> str:
-    kind = "" if link.kind is None else f" ({_say(link.kind)})"
+    kind = "" if link.kind is None else _within(_say(link.kind))
     stages = f"{link.reference} → {link.candidate}" if link.candidate else link.reference
     return f"{terminal.inert(stages)}{kind}"

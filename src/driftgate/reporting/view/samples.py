@@ -16,6 +16,7 @@ from driftgate.domain.scores import Flip
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import number
 from driftgate.reporting.view.links import LinkName, link_name
+from driftgate.reporting.view.scores import call_told, item_of
 from driftgate.reporting.view.table import first_failure, worst_first
 
 MOST = 12  # samples
@@ -30,7 +31,7 @@ class SampleLine:
 
     sample: str
     error: str
-    flips: tuple[tuple[str, str, str], ...]
+    flips: tuple[tuple[Message, Message, Message], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,10 @@ def _measured(judgement: Judgement, facts: Facts | None) -> Measurement | None:
 
 
 def _lines(measured: Measurement, flips: Iterable[Flip]) -> tuple[SampleLine, ...]:
-    by_sample: dict[str, list[tuple[str, str, str]]] = {}
+    by_sample: dict[str, list[tuple[Message, Message, Message]]] = {}
     for flip in flips:
-        by_sample.setdefault(flip.sample, []).append((f"{flip.kind} {flip.item}", flip.calls[0], flip.calls[-1]))
+        told = (item_of(flip), call_told(flip.calls[0]), call_told(flip.calls[-1]))
+        by_sample.setdefault(flip.sample, []).append(told)
     errors = measured.rows.max_abs
     worst = np.argsort(-np.nan_to_num(errors, nan=math.inf), kind="stable")[:MOST]
     return tuple(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from driftgate.domain.judgement import Judgement, Score, SegmentLoss
+from driftgate.domain.scores import Flip
 from driftgate.messages.message import Message, message
 from driftgate.reporting.view.bars import score_bars
 
@@ -52,8 +53,8 @@ class FlipLine:
     """An item that the last stage decides in another way than the first; `calls` and `margins` go by stage."""
 
     sample: str
-    item: str
-    calls: tuple[str, ...]
+    item: Message
+    calls: tuple[Message, ...]
     margins: tuple[str, ...]
 
 
@@ -78,14 +79,24 @@ def losses(judgement: Judgement) -> Losses:
         flips=tuple(
             FlipLine(
                 flip.sample,
-                f"{flip.kind} {flip.item}",
-                flip.calls,
+                item_of(flip),
+                tuple(map(call_told, flip.calls)),
                 tuple(f"{margin:.3g}" for _, margin in flip.margins),
             )
             for flip in shown
         ),
         told=told,
     )
+
+
+def item_of(flip: Flip) -> Message:
+    """What was decided, as people name it."""
+    return message(f"flip-{flip.kind}", item=flip.item)
+
+
+def call_told(call: str) -> Message:
+    """How it was decided."""
+    return message(f"call-{call}")
 
 
 def _segment(loss: SegmentLoss) -> Message:
