@@ -14,7 +14,7 @@ from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Judgement, Outcome
 from driftgate.errors import DriftgateError
-from driftgate.judgement.nodes import diverges, first_divergence
+from driftgate.judgement.nodes import by_badness, first_divergence
 from driftgate.localisation.histograms import histograms
 from driftgate.localisation.investigate import DEFAULT_MEMORY, UNTAPPED_SHARE, investigate
 from driftgate.localisation.repro import write_repro
@@ -27,7 +27,8 @@ from driftgate.sessions import Artifact, Tensor
 from driftgate.vendor.nodetables import read_node_table
 
 SAMPLES = 4
-HISTOGRAMS = 5  # diverging nodes whose values are counted
+WORST = 200  # nodes whose channels are kept and whose values are counted
+WHOLE = 5  # of them those of whose values every one is
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,11 @@ def look_into(
             untapped=untapped or None,
             progress=progress,
         )
-        flagged = [node for node in found.nodes if diverges(node)][:HISTOGRAMS]
-        spread = histograms(a, b, flagged, samples, memory=effort.memory) if flagged else ()
-        return Inquiry(replace(found, histograms=spread), (a, b), samples)
+        worst = by_badness(found.nodes)[:WORST]
+        spread = histograms(a, b, worst, samples, whole=WHOLE, memory=effort.memory)
+        kept = {node.order for node in worst}
+        nodes = tuple(node if node.order in kept else replace(node, channel_excess=()) for node in found.nodes)
+        return Inquiry(replace(found, nodes=nodes, histograms=spread), (a, b), samples)
     except DriftgateError as error:
         return Inquiry(Investigation(link.name, notes=error.problems), None, samples)
 

@@ -165,7 +165,7 @@
     let at = -1;
     box.setAttribute("role", "slider");
     box.setAttribute("tabindex", "0");
-    box.setAttribute("aria-label", box.dataset.name + ". " + box.dataset.how);
+    box.setAttribute("aria-label", box.dataset.name + said("mark-stop") + " " + box.dataset.how);
     box.setAttribute("aria-valuemin", "1");
     box.setAttribute("aria-valuemax", String(count));
     function choose(next) {
@@ -530,14 +530,14 @@
           [said("column-own"), decibel(graph.own[at])],
           [said("column-total"), decibel(graph.total[at])],
         ];
-    return [name, ...numbers.filter((pair) => pair[1]).map((pair) => pair.join(" "))].join(", ");
+    return [name, ...numbers.filter((pair) => pair[1]).map((pair) => pair.join(" "))].join(said("mark-comma"));
   }
 
   /** Everything that is known of a node. */
   function describe(readout, graph, at) {
     readout.replaceChildren();
     if (at < 0 || at >= graph.count) return;
-    const steps = (value) => (value === null ? "" : ", " + said("page-steps", { steps: number(value, 3) }));
+    const steps = (value) => (value === null ? "" : said("mark-comma") + said("page-steps", { steps: number(value, 3) }));
     const add = (code, ...values) => {
       if (values[0] !== "")
         readout.append(element("div", null, element("dt", null, said(code)), element("dd", null, ...values)));
@@ -563,12 +563,58 @@
     const strip = element("span", { class: "strip" });
     graph.channels[at].forEach((channel, index) => {
       const excess = excesses[index];
-      const level = data.levels.filter((bound) => !(Number(excess) <= bound)).length;
-      const look = excess === undefined ? "channel" : "channel level" + level;
+      const look = excess === undefined ? "channel" : "channel level" + levelOf(excess);
       const times = excess === undefined ? [] : [element("small", null, "×" + number(excess, 3))];
       strip.append(element("span", { class: look }, String(channel), ...times));
     });
     return strip;
+  }
+
+  function levelOf(excess) {
+    return data.levels.filter((bound) => !(Number(excess) <= bound)).length;
+  }
+
+  /** Every channel of a node as a stripe, where they are known. */
+  function stripes(box, packed) {
+    box.replaceChildren();
+    if (!packed) return;
+    const values = [...packed].map((letter) => {
+      const at = data.strip.letters.indexOf(letter);
+      return at < 0 ? "NaN" : Math.pow(10, (at - data.strip.zero) / data.strip.steps);
+    });
+    const band = element("div", { class: "band" });
+    values.forEach((value, at) => {
+      const level = levelOf(value);
+      const last = band.lastChild;
+      if (at && levelOf(values[at - 1]) === level) last.style.flexGrow = String(Number(last.style.flexGrow) + 1);
+      else band.append(element("i", { class: "level" + level }));
+      if (band.lastChild !== last) band.lastChild.style.flexGrow = "1";
+    });
+    const here = element("b", { hidden: "" });
+    const strip = element("div", {
+      class: "stripes",
+      "data-name": said("page-channel-strip"),
+      "data-how": said("page-channel-strip-how"),
+    });
+    strip.append(band, here);
+    box.append(element("p", { class: "soft" }, said("page-channel-strip")), strip);
+    const tellLine = caption(strip);
+    const tell = (at) => said("page-channel", { channel: at, excess: number(values[at], 2) });
+    let chosen = null;
+    const show = (at) => {
+      here.hidden = at === null;
+      if (at !== null) here.style.left = (100 * (at + 0.5)) / values.length + "%";
+      tellLine(at === null ? "" : tell(at));
+    };
+    const slider = explorable(strip, values.length, tell, (at) => show((chosen = at)));
+    const under = (event) => {
+      const place = strip.getBoundingClientRect();
+      const at = Math.floor(((event.clientX - place.left) / place.width) * values.length);
+      return Math.min(Math.max(at, 0), values.length - 1);
+    };
+    strip.addEventListener("mousemove", (event) => show(under(event)));
+    strip.addEventListener("mouseleave", () => show(chosen));
+    strip.addEventListener("click", (event) => slider.choose(under(event)));
   }
 
   // --- the values of a tensor
@@ -576,22 +622,31 @@
   function histogram(box, section, spreads) {
     const select = section.querySelector("[data-spread]");
     const bins = section.querySelector("[data-bins]");
+    const every = section.querySelector(".every");
     const tellLine = caption(box);
+    const edgesOf = (one) => {
+      const count = one.reference.length;
+      return Array.from({ length: count + 1 }, (_, at) => one.low + ((one.high - one.low) * at) / count);
+    };
     let shown = spreads[0];
+    let edges = edgesOf(shown);
     let chosen = null;
 
+    function between(at) {
+      return number(edges[at]) + " … " + number(edges[at + 1]);
+    }
+
     function tell(at) {
-      const edges = [number(shown.edges[at]), number(shown.edges[at + 1])].join(" … ");
       const counts = [
         said("page-reference") + " " + shown.reference[at],
         said("page-candidate") + " " + shown.candidate[at],
       ];
-      return [edges, ...counts].join(", ");
+      return [between(at), ...counts].join(said("mark-comma"));
     }
 
     function columns() {
       const last = shown.reference.length - 1;
-      return [shown.edges, [...shown.reference, shown.reference[last]], [...shown.candidate, shown.candidate[last]]];
+      return [edges, [...shown.reference, shown.reference[last]], [...shown.candidate, shown.candidate[last]]];
     }
 
     const entry = lazily(box, () => {
@@ -634,7 +689,7 @@
       (shown.clip || []).forEach((bound) => {
         if (typeof bound === "number") vertical(u, bound, "clip", [2, 3]);
       });
-      if (chosen !== null) vertical(u, (shown.edges[chosen] + shown.edges[chosen + 1]) / 2, "accent");
+      if (chosen !== null) vertical(u, (edges[chosen] + edges[chosen + 1]) / 2, "accent");
       u.ctx.restore();
     }
 
@@ -645,9 +700,8 @@
         element("th", { scope: "col" }, said(code)),
       );
       const rows = shown.reference.map((count, at) => {
-        const edges = number(shown.edges[at]) + " … " + number(shown.edges[at + 1]);
         const cells = [count, shown.candidate[at]].map((one) => element("td", { class: "number" }, String(one)));
-        return element("tr", null, element("th", { scope: "row" }, edges), ...cells);
+        return element("tr", null, element("th", { scope: "row" }, between(at)), ...cells);
       });
       const table = element(
         "table",
@@ -661,12 +715,20 @@
 
     function change(at) {
       shown = spreads[at];
+      edges = edgesOf(shown);
       chosen = null;
       tellLine("");
+      sampled();
       if (entry.plot) entry.plot.setData(columns());
       numbers();
     }
 
+    function sampled() {
+      every.hidden = shown.every === 1;
+      every.textContent = said("page-every", { every: shown.every });
+    }
+
+    sampled();
     select.addEventListener("change", () => change(Number(select.value)));
     bins.addEventListener("toggle", numbers);
     explorable(box, spreads[0].reference.length, tell, (at) => {
@@ -811,6 +873,7 @@
     const slider = errors(section.querySelector(".chart.errors"), graph, readout, (at) => {
       pick(at);
       showTensor(graph.candidate[at]);
+      stripes(section.querySelector(".channels"), (graph.strips || {})[graph.place[at]]);
     });
     pick = nodes(section.querySelector(".nodes"), graph, slider.choose, slider.mark);
     const start = graph.place.indexOf(graph.first);

@@ -316,10 +316,11 @@ def test_nothing_is_left_when_it_is_closed(board_tools: None, tmp_path: Path) ->
 
 
 RUN = """
-import socket, sys
+import signal, socket, sys
 from pathlib import Path
 from support.board.lab import TestBoard
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in a shell's background begin with it ignored
 with TestBoard(Path(sys.argv[1])) as board:
     board.latency(1)
     print(socket.if_nametoindex(board.device), flush=True)

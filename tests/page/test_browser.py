@@ -11,6 +11,7 @@ import pytest
 from driftgate.demo.faults import FAULTS
 from driftgate.domain.results import Results
 from driftgate.messages.text import CHINESE_LANGUAGE
+from support.languages import NAMES, WORD
 from support.pages import BOXES, many_nodes, node_name, picture, with_nodes, with_vendor_table
 from support.results import HOSTILE, error, failing_pair, healthy, hostile_pair, results, several
 
@@ -25,6 +26,11 @@ A4_PIXELS = 690
 AXE = """axe.run({resultTypes: ["violations"]}).then(
   found => found.violations.map(one => `${one.id} ${one.nodes[0].html}`))"""
 #: How many nodes the chart shows.
+#: Operators, tensors and words of the demo, and a key, which have no other names in Chinese.
+OF_THE_DEMO = {
+    *("Add", "BatchNormalization", "Conv", "DequantizeLinear", "Flatten", "Gemm", "Input", "MaxPool", "Output", "Relu"),
+    *("Esc", "bn", "default", "digits", "output", "pool", "quantized", "relu", "top"),
+}
 ZOOM = "((plot) => plot.scales.x.max - plot.scales.x.min)(document.querySelector('.errors').drawing.plot)"
 FOCUSABLE = "a[href], button, input, select, summary, [tabindex='0']"
 
@@ -186,8 +192,33 @@ def test_the_histogram_follows_the_chosen_node(opened: Open) -> None:
     shown.page.locator(".bins summary").click()
     shown.wait_for("document.querySelectorAll('.bins tbody tr').length === 64")
     select.select_option(index=2)
-    assert node_name(OFF + 100) in str(shown.page.locator(".bins .scroll").get_attribute("aria-label"))
+    chosen = select.locator("option:checked").inner_text()
+    assert chosen in str(shown.page.locator(".bins .scroll").get_attribute("aria-label"))
     assert shown.page.locator(".bins tbody tr").count() == 64
+    shown.check()
+
+
+def test_any_of_the_worst_nodes_has_its_histogram_and_channels(opened: Open) -> None:
+    """Not only those that diverge."""
+    shown = opened(many_nodes(200))
+    shown.draw()
+    select = shown.page.locator("[data-spread]")
+    shown.page.get_by_role("searchbox").fill("_3/")
+    shown.page.locator(".pick").first.click()
+    name = shown.page.locator(".pick").first.inner_text()
+    assert name in select.locator("option:checked").inner_text()
+    strip = shown.page.locator(".channels .stripes")
+    assert strip.get_attribute("aria-valuemax") == "256"
+    strip.focus()
+    for key, told in (("Home", "0: about ×40"), ("ArrowRight", "1: about ×20"), ("End", "255: about ×NaN")):
+        shown.page.keyboard.press(key)
+        assert shown.page.locator(".channels .told").inner_text() == f"Channel {told}"
+    box = strip.bounding_box()
+    assert box is not None
+    shown.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 5)
+    assert "Channel 128" in shown.page.locator(".channels .told").inner_text()
+    worst = "getComputedStyle(document.querySelector('.stripes i.level4')).backgroundColor"
+    assert shown.evaluate(worst) != shown.evaluate("getComputedStyle(document.body).backgroundColor")
     shown.check()
 
 
@@ -290,6 +321,11 @@ def test_a_chinese_page(opened: Open, checked: Checked, axe: str) -> None:
     assert shown.page.locator(".hits").inner_text() == "13/13 个节点"
     shown.evaluate(axe)
     assert shown.evaluate(AXE) == []
+    shown.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    shown.evaluate("document.querySelectorAll('code, option, pre').forEach(one => one.remove())")
+    lines = shown.page.locator("body").inner_text().splitlines()
+    words = WORD.findall("\n".join(line for line in lines if "CPUExecutionProvider" not in line))  # a machine's name
+    assert sorted(set(words) - NAMES - OF_THE_DEMO) == []
     shown.check()
 
 

@@ -23,7 +23,7 @@ from driftgate.domain.judgement import Judgement
 from driftgate.domain.measurements import Moments
 from driftgate.domain.pictures import Box, Picture
 from driftgate.domain.results import Results
-from driftgate.judgement.nodes import divergences
+from driftgate.judgement.nodes import by_badness, divergences
 from driftgate.numerics.moments import by_channel
 from support.measured import LINK, measured
 from support.results import failing_pair, results
@@ -65,6 +65,10 @@ def nodes(count: int, name: Callable[[int], str] = node_name) -> tuple[NodeError
     return tuple(made)
 
 
+#: Excesses of 256 channels: falling, with one that is not a number.
+CHANNELS = (*(37.5 / (channel + 1) for channel in range(255)), float("nan"))
+
+
 def histogram(tensor: str) -> Histogram:
     """A bell on one side, and on the other the part of it that a range holds."""
     edges = np.linspace(-4, 4, 65)
@@ -72,7 +76,8 @@ def histogram(tensor: str) -> Histogram:
     low, high = -1.5, 1.5
     return Histogram(
         tensor=tensor,
-        edges=tuple(map(float, edges)),
+        low=-4.0,
+        high=4.0,
         counts_a=tuple(map(int, np.histogram(values, edges)[0])),
         counts_b=tuple(map(int, np.histogram(values.clip(low, high), edges)[0])),
         clip=(low, high),
@@ -88,7 +93,8 @@ def with_nodes(
 ) -> tuple[Facts, Judgement]:
     """The failing link after an investigation of so many nodes, and the errors of some samples on it."""
     found = nodes(count, name)
-    off = [node.pair.tensor_b for node in found if node.excess > 3][:5]
+    worst = {node.order: node for node in by_badness(found)[:200]}
+    found = tuple(replace(node, channel_excess=CHANNELS) if node.order in worst else node for node in found)
     investigation = Investigation(
         LINK,
         pairs=tuple(node.pair for node in found),
@@ -96,7 +102,7 @@ def with_nodes(
         samples=4,
         runs=24,
         seconds=1.5,
-        histograms=tuple(map(histogram, off)),
+        histograms=tuple(histogram(node.pair.tensor_b) for node in worst.values()),
     )
     facts, judged = pair
     facts = measured(facts, [0.5625 if sample == 137 else sample / 1000 for sample in range(200)])

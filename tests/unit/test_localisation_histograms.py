@@ -54,7 +54,7 @@ def looked_into(folder: Path, count: int, scale: float = SCALE) -> tuple[Subject
 def test_counts_are_those_of_numpy(tmp_path: Path) -> None:
     a, b, found = looked_into(tmp_path, 3)
     (node,) = (n for n in found.nodes if n.pair.tensor_b == "h_dq")
-    (spread,) = histograms(a, b, [node], ("0", "1", "2"), memory=1 << 20)
+    (spread,) = histograms(a, b, [node], ("0", "1", "2"), whole=9, memory=1 << 20)
     values = np.tanh(np.stack([feed["x"] for feed in feeds(3).values()])).astype(np.float64)
     rounded = np.rint(values / SCALE) * SCALE
     assert (spread.edges[0], spread.edges[-1]) == pytest.approx((rounded.min(), rounded.max()))
@@ -69,7 +69,7 @@ def test_counts_are_those_of_numpy(tmp_path: Path) -> None:
 
 def test_the_range_of_the_quantiser_is_kept(tmp_path: Path) -> None:
     a, b, found = looked_into(tmp_path, 1)
-    spread = {h.tensor: h for h in histograms(a, b, found.nodes, ("0",), memory=1 << 20)}
+    spread = {h.tensor: h for h in histograms(a, b, found.nodes, ("0",), whole=9, memory=1 << 20)}
     assert spread["h_dq"].clip == pytest.approx((-128 * SCALE, 127 * SCALE))
     assert spread["y"].clip is None
 
@@ -77,15 +77,33 @@ def test_the_range_of_the_quantiser_is_kept(tmp_path: Path) -> None:
 def test_windows_give_the_same_counts(tmp_path: Path) -> None:
     a, b, found = looked_into(tmp_path, 2)
     samples = ("0", "1")
-    assert histograms(a, b, found.nodes, samples, memory=1) == histograms(a, b, found.nodes, samples, memory=1 << 24)
+    assert histograms(a, b, found.nodes, samples, whole=9, memory=1) == histograms(
+        a, b, found.nodes, samples, whole=9, memory=1 << 24
+    )
+
+
+def test_of_a_large_tensor_some_values_stand_for_all(tmp_path: Path) -> None:
+    """Those of every channel and column alike: the stride has no divisor in common with the size."""
+    shape = [1, 3, 128, 512]
+    values = np.random.default_rng(5).normal(size=shape) + 8 * np.arange(3).reshape(1, 3, 1, 1)
+    data = {"0": {"x": values.astype(np.float32)}}
+    made = model([helper.make_node("Neg", ["x"], ["y"])], [value("x", shape)], [value("y", shape)])
+    a, b = side("a", made, data, tmp_path), side("b", made, data, tmp_path)
+    (node,) = (n for n in investigate("a..b", a, b, ("0",), outputs={"y": "y"}).nodes if n.pair.tensor_b == "y")
+    (whole,) = histograms(a, b, [node], ("0",), whole=1, memory=1 << 24)
+    (some,) = histograms(a, b, [node], ("0",), whole=0, memory=1 << 24)
+    assert (whole.every, sum(whole.counts_a)) == (1, values.size)
+    assert some.every == 7
+    assert sum(some.counts_a) == -(-values.size // some.every)
+    assert np.abs(some.every * np.array(some.counts_a) - whole.counts_a).max() < 0.01 * values.size
 
 
 def test_only_the_asked_tensors_are_tapped(tmp_path: Path) -> None:
     a, _, found = looked_into(tmp_path, 1)
     b, watch = watched("b", quantised(), feeds(1), tmp_path)
-    histograms(a, b, [n for n in found.nodes if n.pair.tensor_b == "h_dq"], ("0",), memory=1 << 20)
+    histograms(a, b, [n for n in found.nodes if n.pair.tensor_b == "h_dq"], ("0",), whole=9, memory=1 << 20)
     assert watch.opened == [("y", "h_dq")]
-    assert histograms(a, b, [], ("0",), memory=1 << 20) == ()
+    assert histograms(a, b, [], ("0",), whole=9, memory=1 << 20) == ()
 
 
 def test_rounding_alone_is_a_twelfth_of_a_step_squared(tmp_path: Path) -> None:
@@ -101,5 +119,5 @@ def test_a_tensor_of_one_value_has_no_spread(tmp_path: Path) -> None:
     data = {"0": {"x": np.zeros(SHAPE, np.float32)}}
     a, b = side("a", plain(), data, tmp_path), side("b", plain(), data, tmp_path)
     found = investigate("a..b", a, b, ("0",), outputs={"y": "y"})
-    spread: tuple[Histogram, ...] = histograms(a, b, found.nodes, ("0",), memory=1 << 20)
+    spread: tuple[Histogram, ...] = histograms(a, b, found.nodes, ("0",), whole=9, memory=1 << 20)
     assert spread == ()

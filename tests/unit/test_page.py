@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 import string
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ from driftgate.reporting.view.graph import level
 from support.hostile import CORPUS, name
 from support.languages import CHINESE
 from support.measured import investigated, measured
-from support.pages import BOXES, many_nodes, node_name, picture, with_nodes, with_vendor_table
+from support.pages import BOXES, CHANNELS, many_nodes, node_name, picture, with_nodes, with_vendor_table
 from support.results import (
     HOSTILE,
     crashed,
@@ -237,11 +238,37 @@ def test_the_graph_of_a_vendor_has_cosines() -> None:
 def test_histograms_come_with_the_range_and_percentiles() -> None:
     page = tree(html_page(many_nodes(120)))
     (graph,) = data(page)["graphs"].values()
-    assert [len(one["edges"]) for one in graph["spreads"]] == [65, 65]
-    assert graph["spreads"][0]["clip"] == [-1.5, 1.5]
+    worst = [f"{node_name(number)}_output_0_DequantizeLinear_Output" for number in (49, 99)]
+    assert [one["tensor"] for one in graph["spreads"][:2]] == worst
+    assert len(graph["spreads"]) == 120
+    first = graph["spreads"][0]
+    assert (first["low"], first["high"], len(first["reference"]), first["clip"]) == (-4, 4, 64, [-1.5, 1.5])
     (table,) = page.xpath("//table[.//th[text()='Percentile']]")
-    assert len(table.xpath("./tbody/tr")) == 6
+    assert len(table.xpath("./tbody/tr")) == 3 * 20  # the worst twenty
     assert "-1.5 … 1.5" in told(table)
+
+
+def test_every_channel_of_the_worst_nodes_is_there_in_a_letter() -> None:
+    page = tree(html_page(many_nodes(300)))
+    (graph,) = data(page)["graphs"].values()
+    assert len(graph["strips"]) == 200
+    told = data(page)["strip"]
+    strip = graph["strips"]["49"]
+    assert len(strip) == len(CHANNELS) == 256
+    assert strip[-1] not in told["letters"]
+    for letter, excess in zip(strip[:-1], CHANNELS, strict=False):
+        shown = 10 ** ((told["letters"].index(letter) - told["zero"]) / told["steps"])
+        assert shown == pytest.approx(excess, rel=0.123)
+
+
+@pytest.mark.parametrize(("excess", "letter"), [(0.0, "0"), (-1.0, "0"), (1e-9, "0"), (math.inf, "z"), (1e300, "z")])
+def test_what_is_beyond_the_letters_is_the_last_of_them(excess: float, letter: str) -> None:
+    (facts, judged) = with_nodes(failing_pair(), 3)
+    (found,) = facts.investigations
+    nodes = (replace(found.nodes[0], channel_excess=(1.0, excess)), *found.nodes[1:])
+    page = tree(html_page(results((replace(facts, investigations=(replace(found, nodes=nodes),)), judged))))
+    (graph,) = data(page)["graphs"].values()
+    assert graph["strips"]["0"][1] == letter
 
 
 def test_infinite_and_unknown_numbers_survive() -> None:
@@ -484,7 +511,7 @@ def test_a_chinese_page_says_nothing_in_english(made: Any) -> None:
 
 def test_the_script_has_a_sentence_for_everything_it_says() -> None:
     script = folder().joinpath("assets").joinpath("page.js").read_text("utf-8")
-    said = set(re.findall(r'"((?:page|column|score)-[a-z-]+)"', script))
+    said = set(re.findall(r'"((?:page|column|score|mark)-[a-z-]+)"', script))
     texts = chart_data(())["texts"]
     assert isinstance(texts, dict)
     assert said == set(texts)

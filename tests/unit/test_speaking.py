@@ -13,6 +13,7 @@ from driftgate.messages.english import ENGLISH
 from driftgate.messages.languages import language_of
 from driftgate.storage.document import read_results
 from support.commandline import call, process
+from support.languages import NAMES, WORD
 from support.project import two_stages
 
 CHINESE = {"LANG": "zh_CN.UTF-8", "LC_ALL": ""}
@@ -23,17 +24,6 @@ PROSE = re.compile(r"\b[a-z]{2,}(?: [a-z']{2,}){2,}")
 CODE = re.compile(r"`[^`]*`|\b[\w.]+/[\w./-]+|<[^>]*>|&nbsp;")
 
 
-#: What is called the same in Chinese: verdicts, checks, units, formats, programs and what they say of themselves.
-NAMES = set(
-    re.findall(
-        r"\S+",
-        """
-    PASS FAIL PyTorch Baseline ONNX Optimized Float INT BC HBM Regression SQNR LSB dB QAT SHA MAC CPU repro
-    onnx recorded onnxruntime driftgate config quant pytorch optimized float calibrated ptq hbm logits input
-""",
-    )
-)
-WORD = re.compile(r"[A-Za-z]{2,}")
 #: A mark of English writing between Chinese words.
 ENGLISH_MARK = re.compile("[\u4e00-\u9fff）] ?[,;:(.](?: |$)|[,;:] [\u4e00-\u9fff（]", re.M)
 

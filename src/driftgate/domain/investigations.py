@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 from driftgate.domain.measurements import Moments
 from driftgate.messages.message import Message, Param
 
@@ -29,6 +31,7 @@ class NodeError:
     `excess` is how many times the own error is what the node's precision explains, in its worst channel;
     `region` the candidate's operators between the cuts and the pair; `step` one LSB and `clipped` the share of
     reference values that its range cannot hold, where it is quantised. Moments have one row over all samples.
+    `channel_excess` is the excess of every channel, of the worst nodes alone.
     """
 
     pair: Pair
@@ -41,6 +44,7 @@ class NodeError:
     top_channels: tuple[tuple[int, float], ...] = ()  # (channel, its excess), worst first
     step: float | None = None
     clipped: float = 0.0
+    channel_excess: tuple[float, ...] = ()
 
     @property
     def own_steps(self) -> float | None:
@@ -61,15 +65,23 @@ def _in_steps(moments: Moments | None, step: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How the values of a pair are spread: counts of both sides between the edges (one more than counts), the
-    range that the candidate's quantiser can hold, and rows of (percentile, reference, candidate)."""
+    """How the values of a pair are spread: counts of both sides in bins of one width from `low` to `high`, the range
+    that the candidate's quantiser can hold, and rows of (percentile, reference, candidate). `every`: one of so many
+    values was counted."""
 
     tensor: str
-    edges: tuple[float, ...]
+    low: float
+    high: float
     counts_a: tuple[int, ...]
     counts_b: tuple[int, ...]
     clip: tuple[float, float] | None = None
     percentiles: tuple[tuple[float, float, float], ...] = ()
+    every: int = 1
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Where the bins begin and end, one more than bins."""
+        return tuple(float(edge) for edge in np.linspace(self.low, self.high, len(self.counts_a) + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,7 @@ class Investigation:
     runs: int = 0
     seconds: float = 0.0
     notes: tuple[Message, ...] = ()
-    histograms: tuple[Histogram, ...] = ()  # of flagged pairs only
+    histograms: tuple[Histogram, ...] = ()  # of the worst pairs, the worst first
     vendor: VendorTable | None = None  # where nothing could be tapped
     explained: bool = False
     explanations: tuple[Explanation, ...] = ()

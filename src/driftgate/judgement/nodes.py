@@ -58,6 +58,15 @@ def ranked(nodes: Sequence[NodeError]) -> tuple[NodeError, ...]:
     return tuple(sorted(measured, key=lambda node: (not diverges(node), _decibel(node.own), node.order)))
 
 
+def by_badness(nodes: Sequence[NodeError]) -> tuple[NodeError, ...]:
+    """Every node once: the first that diverges, the others as `ranked`, then those whose own error is not known, with
+    the largest whole error first."""
+    first = first_divergence(nodes)
+    unknown = sorted((node for node in nodes if node.own is None), key=lambda node: (_decibel(node.total), node.order))
+    by_order = {node.order: node for node in (*([first] if first is not None else []), *ranked(nodes), *unknown)}
+    return tuple(by_order.values())
+
+
 def divergences(investigation: Investigation) -> tuple[Divergence, ...]:
     """The first diverging node, then those that add most; empty where none diverges."""
     first = first_divergence(investigation.nodes)

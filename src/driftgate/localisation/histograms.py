@@ -1,7 +1,8 @@
-"""Histograms of pairs that were flagged: how the values of both sides are spread, found in a second pass."""
+"""Histograms of the worst pairs: how the values of both sides are spread, found in a second pass."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftgate.domain.investigations import Histogram, NodeError
-from driftgate.domain.measurements import Array
 from driftgate.localisation.subject import Subject
 from driftgate.localisation.windows import fitting
 from driftgate.sessions import Tensor
@@ -19,6 +19,7 @@ FINE = 64  # so many parts of a bin tell percentiles
 PERCENTILES = (0.1, 1.0, 50.0, 99.0, 99.9)
 BOTH = 2.0  # how often the tapped numbers are held
 PART = 1 << 16
+SAMPLED = 1 << 15  # so many values a sample, at the most, of a tensor that is not counted whole
 
 Counts = NDArray[np.int64]
 
@@ -29,12 +30,13 @@ class _Spread:
 
     low: float
     high: float
+    every: int
     a: Counts = field(default_factory=lambda: np.zeros(BINS * FINE, np.int64))
     b: Counts = field(default_factory=lambda: np.zeros(BINS * FINE, np.int64))
 
     def add(self, counts: Counts, values: Tensor) -> None:
         """Count the finite values of one tensor."""
-        flat = np.ascontiguousarray(values).reshape(-1)
+        flat = np.ascontiguousarray(values).reshape(-1)[:: self.every]
         scale = len(counts) / (self.high - self.low)
         for start in range(0, len(flat), PART):
             part = flat[start : start + PART].astype(np.float64)
@@ -44,18 +46,23 @@ class _Spread:
 
 
 def histograms(
-    a: Subject, b: Subject, nodes: Sequence[NodeError], samples: Sequence[str], *, memory: int
+    a: Subject, b: Subject, nodes: Sequence[NodeError], samples: Sequence[str], *, whole: int, memory: int
 ) -> tuple[Histogram, ...]:
-    """The values of these nodes' tensors over the samples, in the order of the nodes.
+    """The values of these nodes' tensors over the samples, in the order of the nodes; of all but the first `whole`
+    nodes one of several values where there are many.
 
     Bins are of one width between the least and the largest value of both sides; percentiles are good to a
     4096th of that range. Nodes without values have none. Tapped tensors take up to `memory` bytes. Raises what
     the sessions raise.
     """
     index_a = {point.tensor: point.index for point in a.points}
-    spread = {node.order: _Spread(*_range(node)) for node in nodes if _range(node)[0] < _range(node)[1]}
-    partner = {node.order: index_a[node.pair.tensor_a] for node in nodes if node.order in spread}
     sizes = {node.order: int(node.total.count.sum() / max(1, len(samples))) + 1 for node in nodes}
+    spread = {
+        node.order: _Spread(*_range(node), 1 if place < whole else _stride(sizes[node.order] - 1))
+        for place, node in enumerate(nodes)
+        if _range(node)[0] < _range(node)[1]
+    }
+    partner = {node.order: index_a[node.pair.tensor_a] for node in nodes if node.order in spread}
     for window in fitting(sorted(spread), sizes, memory, held=BOTH):
         _count(a, [(partner[order], spread[order], spread[order].a) for order in window], samples)
         _count(b, [(order, spread[order], spread[order].b) for order in window], samples)
@@ -75,6 +82,15 @@ def _count(subject: Subject, points: Sequence[tuple[int, _Spread, Counts]], samp
             del outputs
 
 
+def _stride(size: int) -> int:
+    """One of so many values is counted; it has no divisor in common with the size, so that no channel or column is
+    left out for the others."""
+    every = -(-size // SAMPLED)
+    while every > 1 and math.gcd(every, size) > 1:
+        every += 1
+    return every
+
+
 def _range(node: NodeError) -> tuple[float, float]:
     """The least and the largest value of both sides; equal where there is nothing to spread."""
     total = node.total
@@ -84,14 +100,15 @@ def _range(node: NodeError) -> tuple[float, float]:
 
 
 def _histogram(b: Subject, node: NodeError, found: _Spread) -> Histogram:
-    edges: Array = np.linspace(found.low, found.high, BINS + 1)
     return Histogram(
         tensor=node.pair.tensor_b,
-        edges=tuple(float(edge) for edge in edges),
+        low=found.low,
+        high=found.high,
         counts_a=tuple(int(n) for n in found.a.reshape(BINS, FINE).sum(1)),
         counts_b=tuple(int(n) for n in found.b.reshape(BINS, FINE).sum(1)),
         clip=b.points[node.order].clip,
         percentiles=tuple((q, _percentile(found, found.a, q), _percentile(found, found.b, q)) for q in PERCENTILES),
+        every=found.every,
     )
 
 

@@ -102,11 +102,11 @@ class Gathered:
         held = self._held[match.b]
         own: Moments | None = None
         worst = 0.0
-        channels: tuple[tuple[int, float], ...] = ()
+        ratio: Array = np.zeros(0)
         if match.b in self._own:
             table = self._own.moments(match.b)
             own = fold(table)
-            worst, channels = self._worst(match, table)
+            worst, ratio = self._excess(match, table)
         return NodeError(
             pair=self._survey.pair(match),
             op=point.op,
@@ -115,13 +115,14 @@ class Gathered:
             total=self._total.moments(match.b),
             own=own,
             excess=worst,
-            top_channels=channels,
+            top_channels=_worst_of(ratio),
             step=point.step,
             clipped=held.clipped / held.count if held.count else 0.0,
+            channel_excess=tuple(map(float, ratio)) if len(ratio) > 1 else (),
         )
 
-    def _worst(self, match: Match, table: Moments) -> tuple[float, tuple[tuple[int, float], ...]]:
-        """How many times the own error is what precision explains: of the tensor, and of its worst channels."""
+    def _excess(self, match: Match, table: Moments) -> tuple[float, Array]:
+        """How many times the own error is what precision explains: of the tensor, and of each channel."""
         point = self._survey.b.points[match.b]
         held = self._held[match.b]
         rounding = self._rounding.get(match.b)
@@ -134,14 +135,18 @@ class Gathered:
             noise=self._noise(point),
             given_noise=sum((step**2 / UNIFORM for step in _given_steps(self._survey, point)), 0.0),
         )
-        whole, ratio = excess(table, allowed, held.cut_off / held.count if held.count else 0.0)
-        order = np.argsort(-ratio, kind="stable")[:TOP_CHANNELS]
-        return whole, tuple((int(c), float(ratio[c])) for c in order if ratio[c] > 0) if len(ratio) > 1 else ()
+        return excess(table, allowed, held.cut_off / held.count if held.count else 0.0)
 
     def _noise(self, point: Point) -> float:
         """Of the arithmetic of a point: in half precision where it or what it reads is."""
         kinds = (self._survey.types.get(name) for name in (point.tensor, *point.reads))
         return HALF_NOISE if any(kind is not None and kind[0] == np.float16 for kind in kinds) else FLOAT_NOISE
+
+
+def _worst_of(ratio: Array) -> tuple[tuple[int, float], ...]:
+    """The channels that add most; none of what has but one."""
+    order = np.argsort(-ratio, kind="stable")[:TOP_CHANNELS] if len(ratio) > 1 else ()
+    return tuple((int(c), float(ratio[c])) for c in order if ratio[c] > 0)
 
 
 def regions(survey: Survey) -> dict[int, tuple[str, ...]]:

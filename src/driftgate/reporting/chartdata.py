@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Sequence
 
 from driftgate.messages.message import message
@@ -14,8 +15,14 @@ from driftgate.reporting.view.waterfall import Waterfall
 
 Json = object
 
+#: The letters of a strip stand for excesses of 10^((place - STRIP_ZERO) / STRIP_STEPS).
+LETTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+STRIP_ZERO, STRIP_STEPS, NO_NUMBER = 20, 10, "!"
+
 #: What the script says, with the names of the values that it fills in.
 SAID = {
+    "mark-comma": (),
+    "mark-stop": (),
     "column-channels": (),
     "column-clipped": (),
     "column-cosine": (),
@@ -30,6 +37,10 @@ SAID = {
     "page-axis-node": (),
     "page-axis-value": (),
     "page-bin": (),
+    "page-channel": ("channel", "excess"),
+    "page-channel-strip": (),
+    "page-channel-strip-how": (),
+    "page-every": ("every",),
     "page-bins-of": ("tensor",),
     "page-candidate": (),
     "page-first-node": (),
@@ -50,6 +61,7 @@ def chart_data(sheets: Iterable[Sheet]) -> dict[str, Json]:
     return {
         "texts": {code: text(message(code, **{name: f"{{{name}}}" for name in names})) for code, names in SAID.items()},
         "levels": LEVELS,
+        "strip": {"letters": LETTERS, "zero": STRIP_ZERO, "steps": STRIP_STEPS},
         "waterfalls": {
             f"{sheet.id}-w{place}": _waterfall(found)
             for sheet in every
@@ -89,6 +101,7 @@ def _graph(found: LinkGraph) -> dict[str, Json]:
         "off": [node.place for node in nodes if node.is_off],
         "channels": [[channel for channel, _ in node.channels] for node in nodes],
         "excesses": {node.place: [_number(excess, 3) for _, excess in node.channels] for node in rows if node.channels},
+        "strips": {node.place: _strip(node.channel_excess) for node in rows if node.channel_excess},
         "spreads": [_spread(one) for one in found.spreads],
     }
 
@@ -109,11 +122,24 @@ def _numbers(nodes: Sequence[GraphNode], *, is_of_vendor: bool) -> dict[str, Jso
 def _spread(found: Spread) -> dict[str, Json]:
     return {
         "tensor": found.tensor,
-        "edges": [_number(edge, 6) for edge in found.edges],
+        "low": _number(found.low, 6),
+        "high": _number(found.high, 6),
+        "every": found.every,
         "reference": found.reference,
         "candidate": found.candidate,
         "clip": found.clip if found.clip is None else [_number(bound, 6) for bound in found.clip],
     }
+
+
+def _strip(excesses: Sequence[float]) -> str:
+    """One letter a channel: its excess to a tenth of a decade, and NaN."""
+    return "".join(NO_NUMBER if math.isnan(value) else LETTERS[_letter(value)] for value in excesses)
+
+
+def _letter(value: float) -> int:
+    if not value > 0:
+        return 0
+    return min(max(round(STRIP_STEPS * math.log10(min(value, 1e30)) + STRIP_ZERO), 0), len(LETTERS) - 1)
 
 
 def _decibel(value: float | None) -> float | str | None:

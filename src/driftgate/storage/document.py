@@ -99,6 +99,7 @@ class StoredNode(_Stored):
     top_channels: tuple[tuple[int, float], ...]
     step: float | None
     clipped: float
+    channel_excess: str | None = None
 
 
 class StoredInvestigation(_Stored):
@@ -183,6 +184,12 @@ class _Tables:
         columns["over_decade"] = table[:, len(_SCALARS) : width]
         columns["over_lsb"] = table[:, width:] if table.shape[1] > width else None
         return Moments(**columns)
+
+    def row(self, name: str) -> tuple[float, ...]:
+        table = self.table(name)
+        if table.ndim != 1:
+            raise StorageError(message("facts-table", table=name, shape=str(table.shape)))
+        return tuple(map(float, table))
 
     def table(self, name: str) -> Array:
         if name not in self.arrays:
@@ -333,6 +340,7 @@ def _stored_investigation(found: Investigation, tables: _Tables) -> StoredInvest
                 top_channels=node.top_channels,
                 step=node.step,
                 clipped=node.clipped,
+                channel_excess=tables.put(np.array(node.channel_excess)) if node.channel_excess else None,
             )
             for node in found.nodes
         ),
@@ -379,6 +387,7 @@ def _restored(stored: StoredFacts, tables: _Tables, source: Path) -> Facts:
                         top_channels=n.top_channels,
                         step=n.step,
                         clipped=n.clipped,
+                        channel_excess=tables.row(n.channel_excess) if n.channel_excess else (),
                     )
                     for n in i.nodes
                 ),

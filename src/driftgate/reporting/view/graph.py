@@ -11,7 +11,7 @@ from driftgate.domain.investigations import Investigation, NodeError, VendorNode
 from driftgate.domain.judgement import Judgement
 from driftgate.domain.measurements import Moments
 from driftgate.escaping.characters import one_line, shortened
-from driftgate.judgement.nodes import COSINE_LIMIT, EXCESS_LIMIT, diverges, first_divergence, ranked
+from driftgate.judgement.nodes import COSINE_LIMIT, EXCESS_LIMIT, by_badness, diverges, first_divergence
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import number
 from driftgate.numerics.metrics import sqnr
@@ -43,6 +43,7 @@ class GraphNode:
     clipped: float | None
     cosine: float | None
     channels: tuple[tuple[int, float], ...]
+    channel_excess: tuple[float, ...]
     is_off: bool
 
 
@@ -124,14 +125,7 @@ def _measured(found: Sequence[NodeError]) -> list[GraphNode]:
     ordered = sorted(found, key=lambda node: node.order)
     first = first_divergence(ordered)
     ratios = {node.order: _ratio(node.total) for node in ordered}
-    unknown = sorted(
-        (node for node in ordered if node.own is None),
-        key=lambda node: (node is not first, _or_infinite(ratios[node.order]), node.order),
-    )
-    by_badness = [*([first] if first is not None else []), *ranked(ordered), *unknown]
-    ranks: dict[int, int] = {}
-    for node in by_badness:
-        ranks.setdefault(node.order, len(ranks))
+    ranks = {node.order: rank for rank, node in enumerate(by_badness(ordered))}
     return [
         GraphNode(
             place=place,
@@ -148,6 +142,7 @@ def _measured(found: Sequence[NodeError]) -> list[GraphNode]:
             clipped=node.clipped,
             cosine=None,
             channels=node.top_channels[:CHANNELS],
+            channel_excess=node.channel_excess,
             is_off=node is first or diverges(node),
         )
         for place, node in enumerate(ordered)
@@ -173,6 +168,7 @@ def _told(found: Sequence[VendorNode]) -> list[GraphNode]:
             clipped=None,
             cosine=node.cosine,
             channels=(),
+            channel_excess=(),
             is_off=node.cosine is not None and not node.cosine >= COSINE_LIMIT,
         )
         for place, node in enumerate(found)

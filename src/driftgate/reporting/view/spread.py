@@ -24,10 +24,13 @@ class PercentileLine:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The histogram of one tensor: counts of both sides between the edges, one more than counts."""
+    """The histogram of one tensor: counts of both sides in bins of one width from `low` to `high`, of one of `every`
+    values."""
 
     tensor: str
-    edges: tuple[float, ...]
+    low: float
+    high: float
+    every: int
     reference: tuple[int, ...]
     candidate: tuple[int, ...]
     clip: tuple[float, float] | None
@@ -36,7 +39,7 @@ class Spread:
 
 
 def spreads(link: str, facts: Facts | None, most: int) -> tuple[Spread, ...]:
-    """The tensors of a link whose values were counted, at most `most`, in the order of the graph."""
+    """The tensors of a link whose values were counted, at most `most`, the worst first."""
     found: tuple[Investigation, ...] = facts.investigations if facts is not None else ()
     return tuple(_spread(one) for each in found if each.link == link for one in each.histograms[:most])
 
@@ -44,7 +47,9 @@ def spreads(link: str, facts: Facts | None, most: int) -> tuple[Spread, ...]:
 def _spread(found: Histogram) -> Spread:
     return Spread(
         tensor=shortened(one_line(found.tensor), NAME),
-        edges=found.edges,
+        low=found.low,
+        high=found.high,
+        every=found.every,
         reference=found.counts_a,
         candidate=found.counts_b,
         clip=found.clip,
