@@ -16,7 +16,7 @@ CATALOGUE := src/driftgate/messages/locale/zh_CN/LC_MESSAGES/driftgate
 
 SCHEMAS := bundle config results samples
 
-.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains bundles page board field act bench dist clean
+.PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains bundles page board field act bench review dist clean
 all: test lint types floors schema-check packaging github localisation diagnosis chains bundles page board field act
 
 demo: $(PACKAGE)
@@ -57,6 +57,14 @@ bench: $(TOOLS) .venv/page.stamp $(BENCH)/bench.stamp
 	$(BIN)/python bench/many_legs.py
 	$(BIN)/python bench/board.py
 	PYTHONPATH=tests $(BIN)/python bench/page.py
+
+# Reports to look at, in light, dark, Chinese, on paper and on a phone: .cache/review/pictures.
+review: $(FIELD)/field.stamp .venv/page.stamp
+	PYTHONPATH=tests $(FIELD)/bin/python tools/review.py .cache/review/reports
+	set -e; for report in .cache/review/reports/*/index.html; do \
+		folder=$$(dirname $$report); \
+		$(BIN)/python tools/screenshots.py $$folder .cache/review/pictures/$$(basename $$folder); \
+	done
 
 dist: .venv/dist.stamp
 	rm -rf dist

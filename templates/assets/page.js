@@ -72,6 +72,7 @@
     graph.node = named(packed.node);
     graph.candidate = named(packed.candidate, graph.node);
     graph.reference = named(packed.reference, graph.candidate);
+    graph.shape = indexed(packed.shape);
     graph.isOff = new Set(packed.off);
     return graph;
   }
@@ -82,13 +83,19 @@
     return typeof value === "number" ? Math.pow(10, -value / 20) : null;
   }
 
-  /** What came in with the inputs: the whole error without the own one, by power, in dB. */
-  function inherited(graph, at) {
+  /** What came in with the inputs, over the signal: the whole error without the own one, by power. */
+  function inheritedShare(graph, at) {
+    if (graph.vendor) return null;
     const own = share(graph.own[at]);
     const total = share(graph.total[at]);
-    if (own === null || total === null) return "";
-    const rest = total * total - own * own;
-    return rest > 0 ? decibel(-10 * Math.log10(rest)) : "∞";
+    return own === null || total === null ? null : Math.sqrt(Math.max(total * total - own * own, 0));
+  }
+
+  /** The same in dB. */
+  function inherited(graph, at) {
+    const rest = inheritedShare(graph, at);
+    if (rest === null) return "";
+    return rest > 0 ? decibel(-20 * Math.log10(rest)) : "∞";
   }
 
   function drawn(value) {
@@ -369,6 +376,7 @@
       return typeof graph.cosine[at] === "number" ? drawn(1 - graph.cosine[at]) : null;
     });
     const own = graph.place.map((_, at) => (graph.vendor ? null : drawn(share(graph.own[at]))));
+    const before = graph.place.map((_, at) => drawn(inheritedShare(graph, at)));
     const firsts = graph.place.indexOf(graph.first);
     let found = [];
     let current = -1;
@@ -405,6 +413,7 @@
               paths: uPlot.paths.bars({ size: [0.7, 30, 1] }),
               points: { show: false },
             },
+            { stroke: () => colour("inherited"), width: 1.5, dash: [2, 3], spanGaps: true, points: { show: false } },
             Object.assign(line, { points: { show: graph.count <= 80, size: 6, fill: () => colour("total") } }),
           ],
           cursor: {
@@ -414,7 +423,7 @@
           },
           hooks: { draw: [draw], setCursor: [(u) => hover(u)] },
         },
-        [graph.place.map((_, at) => x(at)), own, total],
+        [graph.place.map((_, at) => x(at)), own, before, total],
       );
       chart.setScale("x", all);
       const hover = hovering(
@@ -546,6 +555,7 @@
     add("column-node", graph.op[at] + " ", code(graph.node[at]));
     if (graph.reference[at] === graph.candidate[at]) add("column-tensor", code(graph.candidate[at]));
     else add("column-tensor", code(graph.reference[at]), " → ", code(graph.candidate[at]));
+    add("column-shape", graph.shape[at]);
     if (graph.vendor) {
       add("column-cosine", number(graph.cosine[at], 6));
       return;

@@ -66,6 +66,30 @@ def convolutions(path: Path) -> list[str]:
     return [node.name for node in onnx.load(path).graph.node if node.op_type == "Conv"]
 
 
+def test_the_references_part_may_begin_at_other_tensors_than_the_candidates(tmp_path: Path) -> None:
+    """The reference multiplies two tensors, the candidate has one operator for it and the second only as an output."""
+    shape, gain = [1, 8, 6, 6], np.float32(1.5)
+    hard = helper.make_node("HardSigmoid", ["h"], ["gate"], alpha=1 / 6, beta=0.5)
+    before = helper.make_node("Tanh", ["x"], ["h"])
+    plain = [before, hard, helper.make_node("Mul", ["h", "gate"], ["y"])]
+    other = [
+        before,
+        hard,
+        helper.make_node("HardSwish", ["h"], ["swish"]),
+        helper.make_node("Mul", ["swish", "k"], ["y"]),
+    ]
+    outputs = [value("y", shape), value("gate", shape)]
+    feeds = {"0": {"x": np.random.default_rng(1).normal(size=shape).astype(np.float32)}}
+    a = side("a", model(plain, [value("x", shape)], outputs), feeds, tmp_path)
+    b = side("b", model(other, [value("x", shape)], outputs, initializers={"k": gain}), feeds, tmp_path)
+    found, first = diverging(a, b, feeds, {"y": "y", "gate": "gate"})
+    assert first.pair.tensor_a == "y"
+    made = write_repro(tmp_path / "repro", a, b, found, first, "0")
+    parts = {path.name: path for path in made.files}
+    assert {i.name for i in onnx.load(parts["model_a.onnx"]).graph.input} == {"h", "gate"}
+    assert {i.name for i in onnx.load(parts["repro.onnx"]).graph.input} == {"h"}
+
+
 @pytest.fixture
 def float_pair(tmp_path: Path) -> tuple[Path, Repro, Investigation, NodeError]:
     network = residual()

@@ -59,6 +59,7 @@ def nodes(count: int, name: Callable[[int], str] = node_name) -> tuple[NodeError
                 excess=37.5 if is_off else 1.25,
                 top_channels=tuple((channel, 37.5 / (channel + 1)) for channel in range(5)),
                 step=STEP,
+                shape=(1, 32, 80, 80),
                 clipped=0.03 if is_off else 0.0,
             )
         )

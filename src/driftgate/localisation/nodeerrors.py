@@ -45,6 +45,7 @@ class Gathered:
         self._rounding = rounding
         self._total = RunningSums()
         self._own = RunningSums()
+        self._shapes: dict[int, tuple[int, ...]] = {}
         self._held: defaultdict[int, _Held] = defaultdict(_Held)
         self._powers: defaultdict[int, list[Array]] = defaultdict(list)
 
@@ -53,6 +54,7 @@ class Gathered:
         other = self._survey.as_reference(match, value_b, value_a)
         if other is not None:
             self._total.add(match.b, value_a, other, axis=None)
+            self._shapes[match.b] = value_b.shape
 
     def add_own(self, reference: Mapping[int, Tensor], own: Mapping[int, Tensor]) -> None:
         """One sample's errors of the nodes alone; what a range cannot hold is counted, not held against it."""
@@ -118,6 +120,7 @@ class Gathered:
             top_channels=_worst_of(ratio),
             step=point.step,
             clipped=held.clipped / held.count if held.count else 0.0,
+            shape=self._shapes.get(match.b, ()),
             channel_excess=tuple(map(float, ratio)) if len(ratio) > 1 else (),
         )
 

@@ -63,19 +63,25 @@ def write_repro(
         raise UsageError(message("repro-unknown", node=node.pair.tensor_b, known=known))
     given = tuple(index for index in partner if index != node.order)
     needed = frontier(b.parts.model, b.graph, b.points, given=given, wanted=[node.order])
-    reference = _numbers(a, (*(partner[index][0] for index in needed), partner[node.order][0]), sample)
+    wanted_a = partner[node.order][0]
+    others = tuple(index for index, _ in partner.values() if index != wanted_a)
+    before_a: tuple[int, ...] = ()
+    if a.parts is not None and a.graph is not None:
+        before_a = frontier(a.parts.model, a.graph, a.points, given=others, wanted=[wanted_a])
+    tapped = dict.fromkeys((*(partner[index][0] for index in needed), wanted_a, *before_a))
+    reference = _numbers(a, tuple(tapped), sample)
     own = _numbers(b, (*needed, node.order), sample)
     values = {
         index: _as_candidate(reference[partner[index][0]], own[index], partner[index][1].permutation)
         for index in needed
         if partner[index][0] in reference and index in own
     }
-    part_b = _part(b, b.parts, b.graph, given, node.order, values, own, sample)
-    truth = reference[partner[node.order][0]]
+    part_b = _part(b, b.parts, b.graph, tuple(values), node.order, values, own, sample)
+    truth = reference[wanted_a]
     part_a = None
-    if a.parts is not None and a.graph is not None and not _is_fed(a.points[partner[node.order][0]], a.graph):
-        others = tuple(index for index, _ in partner.values() if index != partner[node.order][0])
-        part_a = _part(a, a.parts, a.graph, others, partner[node.order][0], reference, reference, sample)
+    if a.parts is not None and a.graph is not None and not _is_fed(a.points[wanted_a], a.graph):
+        given_a = tuple(index for index in others if index in reference)
+        part_a = _part(a, a.parts, a.graph, given_a, wanted_a, reference, reference, sample)
     error = _error(b, node, truth, part_b.outputs)
     files = _files(part_a, part_b, {node.pair.tensor_a: truth})
     write_all(folder, files)

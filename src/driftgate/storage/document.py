@@ -99,6 +99,7 @@ class StoredNode(_Stored):
     top_channels: tuple[tuple[int, float], ...]
     step: float | None
     clipped: float
+    shape: tuple[int, ...] = ()
     channel_excess: str | None = None
 
 
@@ -340,6 +341,7 @@ def _stored_investigation(found: Investigation, tables: _Tables) -> StoredInvest
                 top_channels=node.top_channels,
                 step=node.step,
                 clipped=node.clipped,
+                shape=node.shape,
                 channel_excess=tables.put(np.array(node.channel_excess)) if node.channel_excess else None,
             )
             for node in found.nodes
@@ -387,6 +389,7 @@ def _restored(stored: StoredFacts, tables: _Tables, source: Path) -> Facts:
                         top_channels=n.top_channels,
                         step=n.step,
                         clipped=n.clipped,
+                        shape=n.shape,
                         channel_excess=tables.row(n.channel_excess) if n.channel_excess else (),
                     )
                     for n in i.nodes

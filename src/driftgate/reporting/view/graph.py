@@ -35,6 +35,7 @@ class GraphNode:
     node: str
     reference: str
     candidate: str
+    shape: str
     own: float | None
     total: float | None
     own_steps: float | None
@@ -134,6 +135,7 @@ def _measured(found: Sequence[NodeError]) -> list[GraphNode]:
             node=_name(node.region[0] if node.region else node.pair.tensor_b),
             reference=_name(node.pair.tensor_a),
             candidate=_name(node.pair.tensor_b),
+            shape=shortened("×".join(map(str, node.shape)), NAME),
             own=_ratio(node.own),
             total=ratios[node.order],
             own_steps=node.own_steps,
@@ -160,6 +162,7 @@ def _told(found: Sequence[VendorNode]) -> list[GraphNode]:
             node=_name(node.node),
             reference=_name(node.tensor),
             candidate=_name(node.tensor),
+            shape="",
             own=None,
             total=None,
             own_steps=None,

@@ -54,9 +54,9 @@ class Nodes:
 
 
 def nodes(target: str, judgement: Judgement, facts: Facts | None) -> Nodes | None:
-    """What is known of a link's nodes; None where it was not investigated."""
+    """What is known of a link's nodes; None where nobody looked at them."""
     for found in facts.investigations if facts is not None else ():
-        if found.link != target:
+        if found.link != target or _is_empty(found):
             continue
         diverging = [d for d in judgement.divergences if d.link == target]
         cost = _cost(found)
@@ -77,6 +77,12 @@ def nodes(target: str, judgement: Judgement, facts: Facts | None) -> Nodes | Non
             headline=headline,
         )
     return None
+
+
+def _is_empty(found: Investigation) -> bool:
+    """Whether nobody looked at nodes and nothing is to be said of that, as where a cause was found without them."""
+    looked = found.pairs or found.runs or found.vendor is not None or found.notes
+    return not looked and found.explained
 
 
 def _cost(found: Investigation) -> Message:
