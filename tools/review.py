@@ -67,7 +67,7 @@ def text_detector(folder: Path) -> str:
     pages = np.stack([resize(one, SHAPE[2:], order=1) for one in turned])
     feeds = np.repeat((pages[:, None] - 0.5) / 0.5, 3, axis=1).astype(np.float32)
     name = network.graph.input[0].name
-    np.savez(folder / "pages.npz", **{name: feeds})
+    np.savez(folder / "pages.npz", allow_pickle=False, **{name: feeds})
     optimise(folder / "det.onnx", folder / "det_optimized.onnx", "basic")
     calibrate(folder / "det.onnx", folder / "det_calibrated.onnx", [{name: feeds[:1]}], weight_bits=8)
     return DETECTOR

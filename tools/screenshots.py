@@ -1,6 +1,6 @@
 """Maintainers only: pictures of index.html as readers see it. Needs playwright and chromium.
 
-python tools/screenshots.py demo-out docs/images
+python tools/screenshots.py demo-out docs/images/review   # light, dark and Chinese are kept
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from PIL import Image
 from playwright.sync_api import Browser, sync_playwright  # type: ignore[import-not-found, unused-ignore]
 
 from driftgate.messages.text import CHINESE_LANGUAGE, in_language
@@ -18,6 +19,7 @@ from driftgate.reporting.page import html_page
 from driftgate.storage.document import read_results
 
 CHROMIUM = "/usr/bin/chromium"
+COLOURS = 96  # of a picture that is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,9 @@ def _shoot(browser: Browser, file: Path, look: Look, target: Path) -> None:
     page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=target, full_page=True)
     context.close()
+    with Image.open(target) as picture:
+        small = picture.convert("RGB").quantize(COLOURS)
+    small.save(target, optimize=True)
 
 
 if __name__ == "__main__":

@@ -1362,6 +1362,7 @@ ENGLISH: dict[str, str] = {
     "page-answer-why-next": "Why, and what to do",
     "page-answer-next": "What to do next",
     "page-answer-error": "Could not be established",
+    "page-unexplained": "no explanation found; {count} causes were tested and ruled out",
     "page-answer-unknown": "No experiment names a cause.",
     "page-answer-read": "Read the numbers and notes below.",
     "page-scores": "Score by stage",

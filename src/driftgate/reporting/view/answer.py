@@ -48,13 +48,19 @@ def answer(subject: Subject) -> Answer | None:
     )
 
 
+def _counted(unexplained: Message | None) -> Message | None:
+    """How many causes were ruled out instead of which: those stand below."""
+    codes = dict(unexplained.params).get("codes") if unexplained is not None else None
+    return message("page-unexplained", count=len(codes)) if isinstance(codes, tuple) else unexplained
+
+
 def _of_failure(failure: FirstFailure) -> Answer:
     finding = failure.findings[0] if failure.findings else None
     line = failure.lines[0] if failure.lines else None
     steps = tuple(step for step in failure.next if step.code != NO_CAUSE)
     told = (
         finding.cause if finding is not None else None,
-        failure.unexplained,
+        _counted(failure.unexplained),
         line.reason if line is not None else None,
         *(step for step in failure.next if step.code == NO_CAUSE),
     )
