@@ -1,5 +1,5 @@
-"""Maintainers only: reports to look at before they are called done: every fault of the demo, MTCNN's ONet, PP-OCR's text
-detector. `make review` makes them and takes their pictures.
+"""Maintainers only: reports to look at before they are called done: every fault of the demo, MTCNN's ONet, PP-OCR's
+text detector. `make review` makes them and takes their pictures.
 
 python tools/review.py FOLDER
 """

@@ -31,7 +31,7 @@ class NodeError:
     `excess` is how many times the own error is what the node's precision explains, in its worst channel;
     `region` the candidate's operators between the cuts and the pair; `step` one LSB and `clipped` the share of
     reference values that its range cannot hold, where it is quantised. Moments have one row over all samples.
-    `shape` is the candidate's, of one sample; `channel_excess` is the excess of every channel, of the worst nodes alone.
+    `shape` is the candidate's, of one sample; `channel_excess` the excess of every channel, of the worst nodes alone.
     """
 
     pair: Pair
