@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from driftgate.domain.facts import OF_ARTIFACT, ToolFacts
 from driftgate.messages.message import Param
 from driftgate.vendor.derived import march_fits
 
 
-def artifact_facts(stage: str, told: Mapping[str, str], target: str) -> tuple[ToolFacts, ...]:
-    """The facts of a stage's artifact; none where it says nothing."""
+def artifact_facts(stage: str, told: Mapping[str, str], target: str, path: Path | None) -> tuple[ToolFacts, ...]:
+    """The facts of a stage's artifact and its size; none where it says nothing."""
     if not told:
         return ()
     fits = march_fits(told.get("march"), target)
     values: dict[str, Param] = dict(told)
     if fits is not None:
         values["march-fits"] = fits
+    with suppress(OSError):
+        if path is not None and path.is_file():
+            values["bytes"] = path.stat().st_size
     return (ToolFacts(stage, OF_ARTIFACT, tuple(values.items())),)

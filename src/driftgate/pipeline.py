@@ -14,7 +14,7 @@ from driftgate.backends.registry import backend
 from driftgate.backends.stateful import StatefulSession
 from driftgate.buildfacts import build_facts
 from driftgate.domain.chain import FeedKind
-from driftgate.domain.facts import Facts, merge
+from driftgate.domain.facts import Facts, ToolFacts, merge
 from driftgate.domain.plan import Leg
 from driftgate.domain.runs import Environment, Performance, Recording, Run, RunOutcome, run_id
 from driftgate.errors import ArtifactError, BackendError, ConfigError, DriftgateError, LoadRefused, SampleError
@@ -228,7 +228,7 @@ def _capturing(
         plan=plan,
         tool_facts=(
             *(() if job.build is None else build_facts(job.build, plan.target)),
-            *(fact for runner in runners.values() for fact in artifact_facts(runner.stage, runner.told, plan.target)),
+            *(fact for runner in runners.values() for fact in _of_artifact(job, runner)),
         ),
         runs=tuple(_run(runner, leg) for runner in runners.values()),
         performance=tuple(runner.speed for runner in runners.values() if runner.speed is not None),
@@ -506,6 +506,10 @@ def _infer(
         return None
     finally:
         runner.seconds += clock() - started
+
+
+def _of_artifact(job: Job, runner: _Runner) -> tuple[ToolFacts, ...]:
+    return artifact_facts(runner.stage, runner.told, job.plan.target, job.artifact(runner.stage).path)
 
 
 def _run(runner: _Runner, leg: Leg) -> Run:

@@ -35,6 +35,7 @@ FLOORS = (
     "artifactfacts",
     "localisation",
     "diagnosis",
+    "comparing",
     "reporting",
     "github",
     "settings",

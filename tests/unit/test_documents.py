@@ -296,7 +296,7 @@ def assert_holds(value: Any, stored: Any) -> None:
 
 
 def test_the_published_schemas_are_what_the_command_prints() -> None:
-    names = {"bundle", "config", "results", "samples"}
+    names = {"bundle", "comparison", "config", "results", "samples"}
     assert {file.name for file in SCHEMAS.iterdir()} == {f"{name}.schema.json" for name in names}
     for name in names:
         answer = call("schema", name)

@@ -12,6 +12,7 @@ from driftgate.commands.checking import STALE, check
 from driftgate.commands.effort import cache_options, effort, effort_options, recall_of
 from driftgate.commands.links import run_links
 from driftgate.commands.speaking import LogText, guarded, verbose_option
+from driftgate.commands.versions import baseline_option
 from driftgate.demo.build import build
 from driftgate.storage.folder import remove_all
 
@@ -24,6 +25,7 @@ DEMO = "demo"
 @click.option("--subject", "subjects", multiple=True, help="Only this subject; may be repeated.")
 @click.option("--policy", help="The policy to judge by.")
 @click.option("--profile", help="The subset of samples to use.")
+@baseline_option
 @click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
 @click.option("--nodes/--no-nodes", default=True, help="Look for the first diverging node of the first failing link.")
 @effort_options
@@ -37,6 +39,7 @@ def command(
     subjects: tuple[str, ...],
     policy: str | None,
     profile: str | None,
+    baseline: Path | None,
     as_json: bool,
     nodes: bool,
     memory: str,
@@ -71,4 +74,5 @@ def command(
         effort=wanted,
         recall=recall_of(cache, cache_size),
         wish=wished,
+        baseline=baseline,
     )

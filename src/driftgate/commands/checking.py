@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from driftgate import __version__
 from driftgate.aside import Aside
 from driftgate.boardcheck import board_checked
 from driftgate.commands.bundles import NEVER, Failing, Ground, Wish, leave_bundle
+from driftgate.commands.provenance import provenance
 from driftgate.commands.speaking import (
     EXIT_ERROR,
     LogText,
@@ -24,6 +26,7 @@ from driftgate.commands.speaking import (
     stdout,
     stopped_while_waiting,
 )
+from driftgate.commands.versions import compared_with
 from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
@@ -85,6 +88,7 @@ def check(
     effort: Effort | None = None,
     recall: Recall | None = None,
     wish: Wish = NO_BUNDLE,
+    baseline: Path | None = None,
 ) -> int:
     """Run everything a configuration asks for and return the exit code; what an earlier run left in `out` must be
     gone already."""
@@ -125,6 +129,7 @@ def check(
             config=config,
             links=links,
             pictures=no_pictures if interrupted else pictures,
+            baseline=baseline,
         )
         if not interrupted:
             with breakable():
@@ -348,11 +353,13 @@ def deliver(
     config: Config | None = None,
     links: CommentLinks = NOWHERE,
     pictures: Callable[[Results], Sequence[Picture]] = no_pictures,
+    baseline: Path | None = None,
 ) -> Delivered:
     """Judge, write every report together where there is a folder for them, show the table. Of what tools and machines
     said, secrets and addresses are in none of them."""
     masked = tuple(map(hiding().facts, facts))
     results = Results(replace(TOOL, language=spoken()), masked, judged(masked, policies))
+    results = replace(results, comparison=compared_with(baseline, results, provenance(os.environ).sha))
     files = encode_results(results)
     log(message("outcome", outcome=results.outcome.value))
     if out is not None:

@@ -37,6 +37,7 @@ from driftgate.commands.effort import effort, effort_options
 from driftgate.commands.links import run_links
 from driftgate.commands.provenance import provenance
 from driftgate.commands.speaking import LogText, configured, guarded, log, verbose_option
+from driftgate.commands.versions import baseline_option
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.judgement import Policy
 from driftgate.errors import UsageError
@@ -59,6 +60,7 @@ from driftgate.unchanged import UNCHANGED, kept
 @click.option("-c", "--config", type=click.Path(path_type=Path), help="The configuration that holds the policy.")
 @click.option("--plan", "planned", type=click.Path(path_type=Path), help="The plan.json of what must have reported.")
 @click.option("--policy", help="The policy to judge by.")
+@baseline_option
 @click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
 @effort_options
 @click.option(
@@ -75,6 +77,7 @@ def command(
     config: Path | None,
     planned: Path | None,
     policy: str | None,
+    baseline: Path | None,
     as_json: bool,
     node_samples: int,
     memory: str,
@@ -122,7 +125,14 @@ def command(
         }
         with of_file(out if not shards else shards[0]):
             done = deliver(
-                merged, policies, out, as_json=as_json, log_text=log_text, config=loaded, links=run_links(os.environ)
+                merged,
+                policies,
+                out,
+                as_json=as_json,
+                log_text=log_text,
+                config=loaded,
+                links=run_links(os.environ),
+                baseline=baseline,
             )
         write_origin(out, provenance(os.environ))
         folders = {} if repros is None else {job.plan.key: own_folder(repros, job, work.jobs) for job in work.jobs}

@@ -11,11 +11,13 @@ import click
 from driftgate.commands.speaking import guarded
 from driftgate.settings.load import config_schema
 from driftgate.storage.bundle import bundle_schema
+from driftgate.storage.comparison import comparison_schema
 from driftgate.storage.document import results_schema
 from driftgate.storage.manifest import manifest_schema
 
 SCHEMAS: dict[str, Callable[[], Mapping[str, Any]]] = {
     "bundle": bundle_schema,
+    "comparison": comparison_schema,
     "config": config_schema,
     "results": results_schema,
     "samples": manifest_schema,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from driftgate.domain.comparisons import Comparison
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Outcome
 
@@ -21,11 +22,13 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One entry of `facts` and of `judgements` a subject and target; a shard has no judgements."""
+    """One entry of `facts` and of `judgements` a subject and target; a shard has no judgements. `comparison`: with the
+    baseline, where there was one."""
 
     tool: Tool
     facts: tuple[Facts, ...]
     judgements: tuple[Judgement, ...] | None = None
+    comparison: Comparison | None = None
 
     @property
     def outcome(self) -> Outcome:

@@ -10,10 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from driftgate.comparing.trend import Trend
+from driftgate.domain.comparisons import Comparison
 from driftgate.domain.results import Results
 from driftgate.escaping import terminal
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
+from driftgate.reporting.versions import trend_lines
+from driftgate.reporting.view.comparison import ComparisonBlock, step_of
 from driftgate.reporting.view.findings import FindingLine
 from driftgate.reporting.view.links import Column, LinkName, MetricLine, VerdictLine
 from driftgate.reporting.view.nodes import NodeLine, Nodes
@@ -133,6 +137,8 @@ def _below(one: Subject) -> list[str]:
     lines.append(_say(one.measured_on))
     if one.unchanged is not None:
         lines.append(_say(one.unchanged))
+    if one.comparison is not None:
+        lines += compared(one.comparison)
     if one.failure is not None:
         lines += ["", _say(message("first-failure", check=one.failure.title))]
         lines += [line for verdict in one.failure.lines for line in _verdict(verdict)]
@@ -149,6 +155,47 @@ def _below(one: Subject) -> list[str]:
         lines += ["", _say(message("not-established", check=title))]
         lines += [line for verdict in verdicts for line in _verdict(verdict)]
     return lines
+
+
+def show_comparison(found: Comparison, console: Console) -> None:
+    """Print a step from one version to the next."""
+    step = step_of(found)
+    for one in step.subjects:
+        title = f"{_name(one.subject)} {_name(one.target)}{_mark('colon')}{_name(step.base)} → {_name(step.head)}"
+        _print(console, Text(), Text(title, style="bold"))
+        for place, line in enumerate(compared(one.block)[1:]):
+            _print(console, Text(line, style=COLOURS[one.block.cell] if place == 0 else ""))
+    if step.gone is not None:
+        _print(console, Text(_say(step.gone)))
+
+
+def show_trends(found: Sequence[Trend], versions: Sequence[str], console: Console) -> None:
+    """Print the numbers from version to version."""
+    if not found:
+        return
+    head = ("", _label("compare-column-what"), *map(_name, versions), "")
+    lines = [head]
+    for line in trend_lines(found):
+        name = f"{_name(line.subject)} {_name(line.target)}"
+        lines.append((name, _say(line.what), *map(terminal.inert, line.texts), line.bars))
+    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(head))]
+    _print(console, Text(), Text(_label("compare-trend"), style="bold"))
+    for line_ in lines:
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line_, widths, strict=True))
+        _print(console, Text(GAP.join(padded).rstrip()))
+
+
+def compared(found: ComparisonBlock) -> list[str]:
+    """The comparison of one subject with a baseline, line by line."""
+    lines = ["", _about(_label("compare-title"), _say(found.headline))]
+    lines += [f"  {_say(said)}" for said in (found.moved, found.samples) if said is not None]
+    lines.append(f"  {_about(_label('compare-changed'), _between('semicolon', map(_say, found.changed)))}")
+    for line in found.lines:
+        sides = [_say(one) if isinstance(one, Message) else terminal.inert(one) for one in (line.base, line.head)]
+        numbers = " → ".join(side for side in sides if side)
+        how = f"{_within(_say(line.how))}" if line.how is not None else ""
+        lines.append(f"  {_about(_say(line.change), _say(line.what))}{_mark('comma') if numbers else ''}{numbers}{how}")
+    return [*lines, *(f"  {_say(said)}" for said in (found.cut, found.same) if said is not None)]
 
 
 def _score(line: ScoreLine) -> str:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from driftgate.domain.comparisons import Comparison
 from driftgate.domain.facts import Facts, Problem, ToolFacts
 from driftgate.domain.investigations import Explanation, Histogram, Investigation, NodeError, Pair, Trial, VendorTable
 from driftgate.domain.judgement import Judgement, Outcome
@@ -156,6 +157,7 @@ class Document(_Stored):
     tool: Tool
     facts: tuple[StoredFacts, ...]
     judgement: StoredJudgement | None
+    comparison: Comparison | None = None
 
 
 @dataclass(slots=True)
@@ -210,8 +212,9 @@ def encode_results(results: Results) -> dict[str, bytes]:
         judgement=None
         if judgement is None
         else StoredJudgement(outcome=results.outcome, exit_code=results.exit_code, subjects=judgement),
+        comparison=results.comparison,
     )
-    values = _finite(document.model_dump(mode="json"))
+    values = finite(document.model_dump(mode="json"))
     values = {"schema": values.pop("schema_"), **values}
     return {FACTS: npz_bytes(tables.arrays), RESULTS: encoded_json(values)}
 
@@ -248,12 +251,13 @@ def read_results(path: Path) -> Results:
         tool=document.tool,
         facts=tuple(_restored(facts, tables, source) for facts in document.facts),
         judgements=None if document.judgement is None else document.judgement.subjects,
+        comparison=document.comparison,
     )
 
 
 def results_schema() -> Mapping[str, Any]:
     """The JSON Schema of results.json, version 1."""
-    schema = TypeAdapter(Document).json_schema(schema_generator=_Schema, mode="serialization")
+    schema = TypeAdapter(Document).json_schema(schema_generator=FiniteSchema, mode="serialization")
     properties = schema["properties"]
     schema["properties"] = {"schema": properties.pop("schema_"), **properties}
     schema["required"] = ["schema" if name == "schema_" else name for name in schema["required"]]
@@ -265,20 +269,20 @@ def results_schema() -> Mapping[str, Any]:
     }
 
 
-class _Schema(GenerateJsonSchema):
+class FiniteSchema(GenerateJsonSchema):
     """Numbers that are not finite are written as strings."""
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
         return {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON of any form
+def finite(value: Any) -> Any:  # noqa: ANN401 - JSON of any form
     """Numbers that are not finite as strings, which JSON can hold."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _stored(facts: Facts, tables: _Tables) -> StoredFacts:

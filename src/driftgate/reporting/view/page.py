@@ -8,6 +8,7 @@ from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import CELLS, Judgement
 from driftgate.domain.results import Results, Tool
 from driftgate.messages.message import Message
+from driftgate.reporting.view.comparison import ComparisonBlock, comparison_block
 from driftgate.reporting.view.links import (
     FirstFailure,
     Metrics,
@@ -60,6 +61,7 @@ class Subject:
     investigated: tuple[tuple[str, Nodes], ...] = ()
     performance: tuple[PerformanceLine, ...] = ()
     left_out: int = 0
+    comparison: ComparisonBlock | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,13 @@ class Page:
 
 def page(results: Results) -> Page:
     """The page of a run; a shard without judgements has no subjects."""
-    subjects = tuple(subject(judgement, facts_of(results, judgement)) for judgement in results.judgements or ())
+    subjects = tuple(
+        replace(
+            subject(judgement, facts_of(results, judgement)),
+            comparison=comparison_block(results.comparison, judgement.key),
+        )
+        for judgement in results.judgements or ()
+    )
     return Page(results.tool, CELLS[results.outcome], overall(results), subjects)
 
 

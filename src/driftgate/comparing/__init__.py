@@ -1,0 +1,1 @@
+"""Two versions of results held against each other."""

@@ -1,0 +1,87 @@
+"""What became of checks, causes and diverging nodes: there, gone, or another outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from driftgate.comparing.side import Side
+from driftgate.domain.comparisons import Change, Row, RowKind
+from driftgate.domain.judgement import Divergence, Judgement, Outcome
+from driftgate.judgement.codes import CODES, Verdict
+
+OUTCOME, FINDING, DIVERGENCE = "outcome", "finding", "divergence"
+ORDER = (Outcome.PASSED, Outcome.FAILED)
+#: What a finding is called.
+SURE = {True: "confirmed", False: "suspected"}
+
+
+def check_rows(base: Judgement, head: Judgement) -> Iterator[Row]:
+    before = {check.slug: check for check in base.checks}
+    for check in head.checks:
+        known = before.pop(check.slug, None)
+        old = Outcome.SKIPPED if known is None else known.outcome
+        texts = (old.value, check.outcome.value)
+        yield Row(
+            RowKind.CHECK,
+            (check.slug,),
+            _outcome_change(old, check.outcome),
+            OUTCOME,
+            base_text=texts[0],
+            head_text=texts[1],
+        )
+    for slug, check in before.items():
+        change = Change.SAME if check.outcome is Outcome.SKIPPED else Change.GONE
+        yield Row(RowKind.CHECK, (slug,), change, OUTCOME, base_text=check.outcome.value)
+
+
+def _outcome_change(old: Outcome, new: Outcome) -> Change:
+    if old is new and old is not Outcome.ERROR:
+        return Change.SAME
+    if Outcome.ERROR in (old, new):
+        return Change.UNKNOWN
+    if old is Outcome.SKIPPED:
+        return Change.NEW
+    if new is Outcome.SKIPPED:
+        return Change.GONE
+    return Change.WORSE if ORDER.index(new) > ORDER.index(old) else Change.BETTER
+
+
+def node_rows(base: Side, head: Side) -> Iterator[Row]:
+    """Nodes that diverge in one version only; of links that were looked into on both sides, or failed on one."""
+    old, new = ({(d.link, d.candidate): d for d in side.judgement.divergences} for side in (base, head))
+    looked = {one.link for one in base.facts.investigations}
+    for key, divergence in new.items():
+        if key not in old:
+            change = Change.WORSE if key[0] in looked else Change.NEW
+            yield Row(RowKind.NODE, (*key, divergence.op), change, DIVERGENCE, head_text=_excess(divergence))
+    for key, divergence in old.items():
+        if key not in new and any(one.link == key[0] for one in head.facts.investigations):
+            yield Row(
+                RowKind.NODE,
+                (*key, divergence.op),
+                Change.BETTER,
+                DIVERGENCE,
+                base_text=_excess(divergence),
+            )
+
+
+def _excess(divergence: Divergence) -> str:
+    """How many times what its precision explains the node adds, where that is known."""
+    return "" if divergence.excess is None else f"×{divergence.excess:.3g}"
+
+
+def finding_rows(base: Judgement, head: Judgement) -> Iterator[Row]:
+    old, new = ({(one.link, one.code): one for one in side.findings} for side in (base, head))
+    for key, finding in new.items():
+        if key not in old:
+            fails = key[1] in CODES and CODES[key[1]].verdict is Verdict.FAIL
+            yield Row(
+                RowKind.FINDING,
+                key,
+                Change.WORSE if fails and finding.confirmed else Change.NEW,
+                FINDING,
+                head_text=SURE[finding.confirmed],
+            )
+    for key, finding in old.items():
+        if key not in new:
+            yield Row(RowKind.FINDING, key, Change.GONE, FINDING, base_text=SURE[finding.confirmed])

@@ -1,0 +1,38 @@
+"""Comparisons of versions as a page of GitHub's Markdown: each step, then the numbers from version to version."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from driftgate.comparing.trend import Trend
+from driftgate.domain.comparisons import Comparison
+from driftgate.reporting.markdown import github
+from driftgate.reporting.sparkline import sparkline
+from driftgate.reporting.view.comparison import TrendLine, VersionStep, step_of, trend_line
+
+
+def versions_summary(steps: Sequence[Comparison], found: Sequence[Trend]) -> str:
+    """The page of a comparison of two versions or more."""
+    made: str = (
+        github()
+        .get_template("versions.md.j2")
+        .render(
+            steps=tuple(_steps(steps)),
+            trends=tuple(trend_lines(found)),
+            versions=(steps[0].base.label, *(step.head.label for step in steps)),
+        )
+    )
+    return made
+
+
+def _steps(steps: Sequence[Comparison]) -> Iterator[VersionStep]:
+    yield from map(step_of, steps)
+
+
+def trend_lines(found: Sequence[Trend]) -> Iterator[TrendLine]:
+    """The trends with their bars."""
+    for one in found:
+        finite = [value for value in one.values if math.isfinite(value)]
+        bars = sparkline(one.values, low=min(finite), high=max(finite)) if finite else ""
+        yield trend_line(one, bars)

@@ -1,0 +1,50 @@
+"""A comparison of versions as a document of its own, schema `driftgate.comparison` version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from driftgate.domain.comparisons import Change, Comparison
+from driftgate.storage.document import FiniteSchema, encoded_json, finite
+
+SCHEMA: Literal["driftgate.comparison"] = "driftgate.comparison"
+VERSION: Literal[1] = 1
+COMPARISON = "comparison.json"
+
+
+class ComparisonDocument(BaseModel):
+    """comparison.json: each version with the one before it, the first of them the base."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    schema_: Literal["driftgate.comparison"]
+    version: Literal[1]
+    change: Change
+    exit_code: int
+    comparisons: tuple[Comparison, ...]
+
+
+def encode_comparison(steps: Sequence[Comparison], whole: Comparison) -> bytes:
+    """The steps from version to version; `whole`, the last against the first, says change and exit code."""
+    made = ComparisonDocument(
+        schema_=SCHEMA, version=VERSION, change=whole.change, exit_code=whole.exit_code, comparisons=tuple(steps)
+    )
+    values = finite(made.model_dump(mode="json"))
+    return encoded_json({"schema": values.pop("schema_"), **values})
+
+
+def comparison_schema() -> Mapping[str, Any]:
+    """The JSON Schema of comparison.json, version 1."""
+    schema = TypeAdapter(ComparisonDocument).json_schema(schema_generator=FiniteSchema, mode="serialization")
+    properties = schema["properties"]
+    schema["properties"] = {"schema": properties.pop("schema_"), **properties}
+    schema["required"] = ["schema" if name == "schema_" else name for name in schema["required"]]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "driftgate comparison",
+        "description": "What became better or worse between versions; additive within version 1.",
+    }
