@@ -19,7 +19,7 @@ from driftgate.reporting.page import html_page
 from driftgate.storage.document import read_results
 
 CHROMIUM = "/usr/bin/chromium"
-COLOURS = 96  # of a picture that is kept
+COLOURS = 200  # of a picture that is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _shoot(browser: Browser, file: Path, look: Look, target: Path) -> None:
     page.screenshot(path=target, full_page=True)
     context.close()
     with Image.open(target) as picture:
-        small = picture.convert("RGB").quantize(COLOURS)
+        small = picture.convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
     small.save(target, optimize=True)
 
 

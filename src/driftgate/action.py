@@ -37,7 +37,7 @@ CHOICES = {
     "include-models": ("false", "true"),
     "lang": languages.CHOICES,
 }
-TEXTS = ("config", "out", "subject", "policy", "profile", "artifact", "full-bundle", "bundle-size")
+TEXTS = ("config", "out", "subject", "policy", "profile", "artifact", "full-bundle", "bundle-size", "baseline")
 #: What tells one report of a run from the others, in the artifact's name and for the comment.
 TELLING = ("config", "out", "subject", "policy", "profile")
 #: What user code has no use for: tokens, and the files by which a step would change later steps and outputs.
@@ -78,6 +78,7 @@ class Inputs:
     subject: str | None
     policy: str | None
     profile: str | None
+    baseline: str | None
     artifact: str
     key: str
     bundle: tuple[str, ...] = ()  # what is said to the verb of the evidence bundle
@@ -109,6 +110,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         subject=given["subject"] or None,
         policy=given["policy"] or None,
         profile=given["profile"] or None,
+        baseline=given["baseline"] or None,
         artifact=given["artifact"] or _artifact_name(given, environment),
         key=f"{environment.get('GITHUB_JOB', 'job')}-{_leg(given, environment)}",
         bundle=tuple(bundle_arguments(given, Path(environment.get("GITHUB_WORKSPACE") or ".").absolute())),
@@ -254,7 +256,13 @@ def _relative(file: object, workspace: Path) -> str | None:
 
 def _arguments(inputs: Inputs) -> Iterable[str]:
     yield from ("check", "--config", inputs.config, "--out", str(inputs.out), *inputs.bundle)
-    for name, value in (("subject", inputs.subject), ("policy", inputs.policy), ("profile", inputs.profile)):
+    options = (
+        ("subject", inputs.subject),
+        ("policy", inputs.policy),
+        ("profile", inputs.profile),
+        ("baseline", inputs.baseline),
+    )
+    for name, value in options:
         if value is not None:
             yield from (f"--{name}", value)
 

@@ -240,14 +240,20 @@ def test_a_summary_that_the_runner_would_drop_is_replaced(tmp_path: Path, capfd:
 
 
 def test_inputs_reach_the_check_as_arguments(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    config = "$(touch planted); a b.yaml"
+    config, more = "$(touch planted); a b.yaml", {"baseline": "main"}
     done = step(
-        tmp_path, capfd, "print(json.dumps(sys.argv[1:])); sys.exit(2)", config=config, subject="-x", policy="p"
+        tmp_path,
+        capfd,
+        "print(json.dumps(sys.argv[1:])); sys.exit(2)",
+        config=config,
+        subject="-x",
+        policy="p",
+        baseline="main",
     )
 
     shown = next(line for line in done.printed.splitlines() if line.startswith("["))
     out = str(tmp_path / "driftgate-out")
-    given = ["--subject", "-x", "--policy", "p"]
+    given = ["--subject", "-x", "--policy", "p", "--baseline", "main"]
     asked = ["--bundle=on-failure", "--no-repro"]
     assert json.loads(shown) == ["check", "--config", config, "--out", out, *asked, *given]
     assert not (tmp_path / "planted").exists()
