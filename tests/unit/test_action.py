@@ -240,7 +240,7 @@ def test_a_summary_that_the_runner_would_drop_is_replaced(tmp_path: Path, capfd:
 
 
 def test_inputs_reach_the_check_as_arguments(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    config, more = "$(touch planted); a b.yaml", {"baseline": "main"}
+    config = "$(touch planted); a b.yaml"
     done = step(
         tmp_path,
         capfd,
