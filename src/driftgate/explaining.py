@@ -140,8 +140,15 @@ def failure_of(job: Job, link: Link, samples: Sequence[str]) -> Failure:
     return Failure(link, tuple(samples), None, (message("explain-samples-differ", link=link.name),))
 
 
+def _named_alike(a: dict[str, Tensor], b: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The candidate's feeds by the reference's names: experiments feed both sides by one name. A single input is the
+    other side's whatever it is called; of several every name counts."""
+    return dict(zip(a, b.values(), strict=True)) if len(a) == len(b) == 1 else b
+
+
 def _evidence(job: Job, link: Link, a: _Side, b: _Side) -> Evidence:
-    told_b = {} if b.recorded or all_equal(a.feeds, b.feeds) else b.feeds
+    fed_b = _named_alike(a.feeds, b.feeds)
+    told_b = {} if b.recorded or all_equal(a.feeds, fed_b) else fed_b
     return Evidence(
         folder=Path(),
         feeds_a=a.feeds,
@@ -285,7 +292,7 @@ def _answer(job: Job, stage: str, fed: Tensors, stack: ExitStack) -> Answer | No
     def answered(feeds: Tensors) -> Tensors:
         if not opened:
             opened.append(stack.enter_context(backend(artifact.backend).open(artifact)))
-        given = {name: _as_fed(name, value, fed, stage) for name, value in feeds.items()}
+        given = _by_input(opened[0], {name: _as_fed(name, value, fed, stage) for name, value in feeds.items()})
         count = next(iter(fed.values())).shape[0] if _is_stack(fed) else 1
         parts = [{name: np.split(value, count)[at] for name, value in given.items()} for at in range(count)]
         made = _stacked([opened[0].infer(part, sample=str(at)) for at, part in enumerate(parts)])
@@ -294,6 +301,12 @@ def _answer(job: Job, stage: str, fed: Tensors, stack: ExitStack) -> Answer | No
         return made
 
     return answered
+
+
+def _by_input(session: Session, feeds: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Feeds by the names of the session's inputs, where there is one of each."""
+    names = [spec.name for spec in session.signature.inputs] if session.signature is not None else []
+    return dict(zip(names, feeds.values(), strict=True)) if len(names) == len(feeds) == 1 else feeds
 
 
 def _as_fed(name: str, value: Tensor, fed: Tensors, stage: str) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from onnx import helper, numpy_helper
 
 from driftgate.demo.faults import FAULTS
 from driftgate.domain.facts import Facts
@@ -19,7 +20,7 @@ from driftgate.judgement.findings import settled
 from driftgate.judgement.judge import judge
 from driftgate.storage.document import read_results
 from support.commandline import call, rows
-from support.models import answer
+from support.models import answer, tiny
 from support.project import LOSS, Project, inputs, two_stages, whole_chain
 
 #: What each fault of the demo is called, and what it is about.
@@ -81,6 +82,25 @@ def test_where_nothing_explains_it_what_was_tested_is_listed(tmp_path: Path) -> 
     project.npz("pytorch.npz", y=(y + np.random.default_rng(1).normal(size=y.shape)).astype(np.float32))
     out = checked(project, 1)
     assert "no explanation found; tested and ruled out" in (out / "summary.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["x", "image"])
+def test_a_single_input_is_the_same_one_whatever_it_is_called(name: str, tmp_path: Path) -> None:
+    """The export holds a factor of 255 before the network; experiments on its input are made by either name."""
+    project = two_stages(tmp_path)
+    made = tiny()
+    made.graph.input[0].name = name
+    scaled = helper.make_node("Mul", [name, "factor"], ["scaled"])
+    for node in made.graph.node:
+        node.input[:] = ["scaled" if read == "x" else read for read in node.input]
+    made.graph.initializer.append(numpy_helper.from_array(np.array(255, np.float32), "factor"))
+    nodes = [scaled, *made.graph.node]
+    del made.graph.node[:]
+    made.graph.node.extend(nodes)
+    project.artifacts["pytorch"] = project.onnx("torch.onnx", tiny())
+    project.artifacts["onnx"] = project.onnx("net.onnx", made)
+    first = found(checked(project, 1))[0]
+    assert (first.code, first.confirmed) == ("input-scale-255", True)
 
 
 def test_networks_with_memory_are_not_taken_apart(tmp_path: Path) -> None:
