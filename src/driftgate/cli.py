@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "report": ("report", "Merge shards, judge again, write the reports."),
     "diff": ("diff", "Compare two artifacts on the same inputs."),
     "compare": ("compare", "Tell what became better or worse from version to version."),
+    "gate": ("gate", "Hold results against every clause of a policy."),
     "explain": ("explain", "Say why the two sides of an evidence folder differ."),
     "bundle": ("bundle", "Write the evidence of a finished check as one file to hand on."),
     "replay": ("replay", "Run the failing link of a bundle again."),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from driftgate.commands.schema import SCHEMAS as SCHEMAS_OF
 from driftgate.domain.chain import LinkKind
 from driftgate.domain.facts import Facts, ToolFacts
 from driftgate.domain.investigations import Investigation, NodeError, Pair, Trial, TrialResult
@@ -21,11 +22,8 @@ from driftgate.domain.runs import Performance, Recording, performance
 from driftgate.errors import StorageError
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
-from driftgate.settings.load import config_schema
-from driftgate.storage.bundle import bundle_schema
-from driftgate.storage.document import FACTS, RESULTS, encode_results, read_results, results_schema
+from driftgate.storage.document import FACTS, RESULTS, encode_results, read_results
 from driftgate.storage.folder import write_all
-from driftgate.storage.manifest import manifest_schema
 from driftgate.storage.npz import npz_bytes
 from support.commandline import call
 from support.golden import FOLDER
@@ -296,15 +294,14 @@ def assert_holds(value: Any, stored: Any) -> None:
 
 
 def test_the_published_schemas_are_what_the_command_prints() -> None:
-    names = {"bundle", "comparison", "config", "results", "samples"}
-    assert {file.name for file in SCHEMAS.iterdir()} == {f"{name}.schema.json" for name in names}
-    for name in names:
+    assert {file.name for file in SCHEMAS.iterdir()} == {f"{name}.schema.json" for name in SCHEMAS_OF}
+    for name in SCHEMAS_OF:
         answer = call("schema", name)
         assert answer.code == 0
         assert (SCHEMAS / f"{name}.schema.json").read_text("utf-8") == answer.out, f"driftgate schema {name} > it"
 
 
-@pytest.mark.parametrize("schema", [bundle_schema, config_schema, results_schema, manifest_schema])
+@pytest.mark.parametrize("schema", SCHEMAS_OF.values())
 def test_the_schemas_are_schemas(schema: Callable[[], Mapping[str, Any]]) -> None:
     Draft202012Validator.check_schema(schema())
 

@@ -57,6 +57,7 @@ from driftgate.settings.load import Config, load
 from driftgate.storage.bundle import BUNDLE, forget_parts
 from driftgate.storage.document import FACTS, RESULTS, encode_results
 from driftgate.storage.folder import remove_tree, write_all
+from driftgate.storage.planfile import ORIGIN, write_origin
 from driftgate.verifying import Verifier, second_opinion
 
 TOOL = Tool("driftgate", __version__)
@@ -65,7 +66,7 @@ JUNIT, SUMMARY, PAGE, LOG_FILE = "junit.xml", "summary.md", "index.html", "drift
 ANNOTATIONS, COMMENT = "annotations.json", "comment.md"
 OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, PAGE, ANNOTATIONS, COMMENT, LOG_FILE)
 #: What of an earlier run must not be taken for this one's.
-STALE = (*OUTPUTS, BUNDLE)
+STALE = (*OUTPUTS, BUNDLE, ORIGIN)
 #: The folder of the smallest part that shows the first divergence.
 REPRO = "repro"
 NOWHERE = CommentLinks()
@@ -131,6 +132,9 @@ def check(
             pictures=no_pictures if interrupted else pictures,
             baseline=baseline,
         )
+        origin = provenance(os.environ)
+        if origin.sha:
+            write_origin(out, origin)
         if not interrupted:
             with breakable():
                 written = {} if repros is None else {job.plan.key: own_folder(repros, job, jobs) for job in jobs}

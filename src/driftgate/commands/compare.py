@@ -16,7 +16,7 @@ from driftgate.domain.comparisons import Comparison
 from driftgate.errors import UsageError
 from driftgate.escaping.commands import disarmed_json
 from driftgate.messages.message import message
-from driftgate.reporting.terminal import show_comparison, show_trends
+from driftgate.reporting.versionlines import show_comparison, show_trends
 from driftgate.reporting.versions import versions_summary
 from driftgate.storage.comparison import COMPARISON, encode_comparison
 from driftgate.storage.folder import write_all

@@ -50,7 +50,7 @@ from driftgate.settings.load import Config, load
 from driftgate.storage.bundle import looks_like_bundle, unpacked_bundle
 from driftgate.storage.document import read_results
 from driftgate.storage.folder import remove_all, remove_tree
-from driftgate.storage.planfile import ORIGIN, Manifest, read_manifest, write_origin
+from driftgate.storage.planfile import Manifest, read_manifest, write_origin
 from driftgate.unchanged import UNCHANGED, kept
 
 
@@ -99,7 +99,7 @@ def command(
     if not shards and planned is None:
         raise UsageError(message("report-nothing"))
     if out.resolve() not in {(shard if shard.is_dir() else shard.parent).resolve() for shard in shards}:
-        remove_all(out, (*STALE, ORIGIN))
+        remove_all(out, STALE)
     if policy is not None and config is None:
         raise UsageError(message("policy-without-config", policy=policy))
     loaded = None if config is None else load(config)

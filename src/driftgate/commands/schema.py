@@ -13,12 +13,14 @@ from driftgate.settings.load import config_schema
 from driftgate.storage.bundle import bundle_schema
 from driftgate.storage.comparison import comparison_schema
 from driftgate.storage.document import results_schema
+from driftgate.storage.gate import gate_schema
 from driftgate.storage.manifest import manifest_schema
 
 SCHEMAS: dict[str, Callable[[], Mapping[str, Any]]] = {
     "bundle": bundle_schema,
     "comparison": comparison_schema,
     "config": config_schema,
+    "gate": gate_schema,
     "results": results_schema,
     "samples": manifest_schema,
 }

@@ -40,6 +40,25 @@ class Limit:
     origin: LimitOrigin = LimitOrigin.DEFAULT
 
 
+class Standing(str, Enum):
+    """Whether something may stand as it is, or fails the gate."""
+
+    ALLOW = "allow"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """What a policy asks of a gate besides limits. `samples`: so many real ones at least. `skipped`: whether rows that
+    nobody asked for may stand as `-`. `regressions`: whether results may be worse than the baseline. `same_commit`:
+    whether they must be of the commit that is gated."""
+
+    samples: int = 0
+    skipped: Standing = Standing.ALLOW
+    regressions: Standing = Standing.ALLOW
+    same_commit: bool = False
+
+
 class Uncertainty(str, Enum):
     """What a score within the noise of its limit does."""
 
@@ -59,6 +78,7 @@ class Policy:
     accepts: tuple[str, ...] = ()
     calibration_tuned: bool = False  # declared by the user: advice depends on it
     declared_speed: tuple[tuple[str, float], ...] = ()  # latency_ms and fps that the board is said to have
+    clauses: Clauses = Clauses()
 
 
 class Certainty(str, Enum):

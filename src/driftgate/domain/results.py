@@ -8,7 +8,8 @@ from driftgate.domain.comparisons import Comparison
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Outcome
 
-_EXIT = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.ERROR: 2, Outcome.SKIPPED: 2}
+#: Outcome of a run → exit code.
+EXIT_CODES = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.ERROR: 2, Outcome.SKIPPED: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +43,4 @@ class Results:
     @property
     def exit_code(self) -> int:
         """0 all required checks passed, 1 one failed, 2 something could not be established."""
-        return _EXIT[self.outcome]
+        return EXIT_CODES[self.outcome]

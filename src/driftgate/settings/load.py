@@ -108,10 +108,11 @@ class Config:
         return replace(resolved(name, self.settings.policies, slugs), calibration_tuned=tuned, declared_speed=speed)
 
 
-def load(path: Path, *, for_samples: bool = False) -> Config:
+def load(path: Path, *, for_samples: bool = False, for_policy: bool = False) -> Config:
     """Read and validate a configuration. Raises ConfigError with all problems found.
 
-    `for_samples`: of the files that it names, only the samples need to be there, not yet their manifest.
+    `for_samples`: of the files that it names, only the samples need to be there, not yet their manifest. `for_policy`:
+    none of them needs to be there.
     """
     raw, lines = read_yaml(path)
     if not isinstance(raw, dict):
@@ -121,10 +122,15 @@ def load(path: Path, *, for_samples: bool = False) -> Config:
     except ValidationError as error:
         found = error.errors(include_url=False)
         rest = _without(raw, found)
-        absent = () if rest is None else _files(Config(rest, path.resolve().parent, lines), for_samples=for_samples)
+        absent = (
+            ()
+            if rest is None or for_policy
+            else _files(Config(rest, path.resolve().parent, lines), for_samples=for_samples)
+        )
         raise ConfigError(*_by_line([*_problems(found, raw, lines), *absent])) from error
     config = Config(settings, path.resolve().parent, lines)
-    problems = [*_names(config), *_files(config, for_samples=for_samples), *_sources(config)]
+    files = () if for_policy else (*_files(config, for_samples=for_samples), *_sources(config))
+    problems = [*_names(config), *files]
     if problems:
         raise ConfigError(*_by_line(problems))
     return config

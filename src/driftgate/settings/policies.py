@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
-from driftgate.domain.judgement import Limit, LimitOrigin, Policy, Uncertainty
+from driftgate.domain.judgement import Clauses, Limit, LimitOrigin, Policy, Standing, Uncertainty
 from driftgate.judgement.codes import CODES, Verdict
 from driftgate.judgement.criteria import FPS, LATENCY, MEMORY, PERFORMANCE
 from driftgate.settings.section import Section, hyphens
@@ -78,6 +78,16 @@ class PolicySettings(Section):
         default=(),
         description="codes of harmless causes that pass a link when confirmed, such as rounding-lsb",
     )
+    samples: int | None = Field(default=None, ge=1, description="real samples that there must be at least; for `gate`")
+    skipped: Standing | None = Field(
+        default=None, description="whether a row that nobody asked for may stand as `-`; for `gate`"
+    )
+    regressions: Standing | None = Field(
+        default=None, description="whether results may be worse than the baseline; for `gate`"
+    )
+    same_commit: bool | None = Field(
+        default=None, description="whether results must be of the commit that is gated; for `gate`"
+    )
     limits: dict[str, LinkLimits] = Field(default_factory=dict, description="limits by check or link")
 
     @field_validator("accepts")
@@ -112,7 +122,7 @@ class PolicySettings(Section):
     def _gather(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
-        own = {"extends", "require", "uncertainty", "accepts"}
+        own = {"extends", "require", "uncertainty", "accepts", "samples", "skipped", "regressions", "same-commit"}
         return {
             **{key: item for key, item in value.items() if key in own},
             "limits": {key: item for key, item in value.items() if key not in own},
@@ -137,7 +147,14 @@ def resolved(name: str, policies: Mapping[str, PolicySettings], slugs: tuple[str
     required: tuple[str, ...] | None = None
     uncertainty = Uncertainty.WARN
     accepts: dict[str, None] = {}
+    clauses = Clauses()
     for policy in line:
+        clauses = Clauses(
+            samples=clauses.samples if policy.samples is None else policy.samples,
+            skipped=policy.skipped or clauses.skipped,
+            regressions=policy.regressions or clauses.regressions,
+            same_commit=clauses.same_commit if policy.same_commit is None else policy.same_commit,
+        )
         for place, said in policy.limits.items():
             for criterion, value in said.items():
                 limits.setdefault(place, {})[criterion] = Limit(criterion, value, LimitOrigin.POLICY)
@@ -151,4 +168,5 @@ def resolved(name: str, policies: Mapping[str, PolicySettings], slugs: tuple[str
         required=required,
         uncertainty=uncertainty,
         accepts=tuple(accepts),
+        clauses=clauses,
     )

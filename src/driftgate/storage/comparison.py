@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from driftgate.domain.comparisons import Change, Comparison
-from driftgate.storage.document import FiniteSchema, encoded_json, finite
+from driftgate.storage.document import encoded_json, finite, published
 
 SCHEMA: Literal["driftgate.comparison"] = "driftgate.comparison"
 VERSION: Literal[1] = 1
@@ -38,13 +38,5 @@ def encode_comparison(steps: Sequence[Comparison], whole: Comparison) -> bytes:
 
 def comparison_schema() -> Mapping[str, Any]:
     """The JSON Schema of comparison.json, version 1."""
-    schema = TypeAdapter(ComparisonDocument).json_schema(schema_generator=FiniteSchema, mode="serialization")
-    properties = schema["properties"]
-    schema["properties"] = {"schema": properties.pop("schema_"), **properties}
-    schema["required"] = ["schema" if name == "schema_" else name for name in schema["required"]]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "driftgate comparison",
-        "description": "What became better or worse between versions; additive within version 1.",
-    }
+    adapter = TypeAdapter(ComparisonDocument)
+    return published(adapter, "driftgate comparison", "What became better or worse between versions.")

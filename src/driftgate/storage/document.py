@@ -257,16 +257,17 @@ def read_results(path: Path) -> Results:
 
 def results_schema() -> Mapping[str, Any]:
     """The JSON Schema of results.json, version 1."""
-    schema = TypeAdapter(Document).json_schema(schema_generator=FiniteSchema, mode="serialization")
+    return published(TypeAdapter(Document), "driftgate results", "Facts and judgement of one run.")
+
+
+def published(adapter: TypeAdapter[Any], title: str, description: str) -> Mapping[str, Any]:
+    """The schema of a document whose models call its key `schema` by another name."""
+    schema = adapter.json_schema(schema_generator=FiniteSchema, mode="serialization")
     properties = schema["properties"]
     schema["properties"] = {"schema": properties.pop("schema_"), **properties}
     schema["required"] = ["schema" if name == "schema_" else name for name in schema["required"]]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "driftgate results",
-        "description": "Facts and judgement of one run; additive within version 1.",
-    }
+    told = f"{description} Additive within version 1."
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": title, "description": told}
 
 
 class FiniteSchema(GenerateJsonSchema):

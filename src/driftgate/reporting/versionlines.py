@@ -1,0 +1,94 @@
+"""Versions and gates on a terminal: a step from one version to the next, numbers along several, a line a clause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from driftgate.comparing.trend import Trend
+from driftgate.domain.comparisons import Comparison
+from driftgate.domain.gates import GateLine, outcome_of
+from driftgate.domain.judgement import CELLS, Outcome, Verdict
+from driftgate.escaping import terminal
+from driftgate.messages.message import message
+from driftgate.reporting.consolelines import (
+    COLOURS,
+    GAP,
+    between,
+    bounded,
+    label,
+    mark,
+    named,
+    placed,
+    printed,
+    say,
+    valued,
+    within,
+)
+from driftgate.reporting.terminal import compared
+from driftgate.reporting.versions import trend_lines
+from driftgate.reporting.view.comparison import step_of
+from driftgate.reporting.view.readings import reading, severity
+from driftgate.reporting.view.table import place
+
+
+def show_gate(lines: Sequence[GateLine], policy: str, console: Console) -> None:
+    """Print one line for each clause, with what was found and wanted, then the outcome of it all."""
+    rows = []
+    for line in lines:
+        what = say(message(f"clause-{line.clause.value}", name=line.name))
+        why = say(line.reason) if line.reason is not None else ""
+        found = " ".join(terminal.inert(part) for part in (line.value, line.limit) if part) or _worst(line.verdicts)
+        name = f"{named(line.subject)} {named(line.target)}"
+        rows.append((CELLS[line.outcome], name, what, found, why))
+    widths = [max((cell_len(row[column]) for row in rows), default=0) for column in range(5)]
+    for row in rows:
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        printed(console, Text(GAP.join(padded).rstrip(), style=COLOURS[row[0]]))
+    outcome = outcome_of(lines)
+    broken = sum(line.outcome is not Outcome.PASSED for line in lines)
+    told = message(f"gate-{outcome.value}", policy=policy, count=len(lines), broken=broken)
+    printed(console, Text(say(told), style=COLOURS[CELLS[outcome]]))
+
+
+def _worst(verdicts: Sequence[Verdict]) -> str:
+    """The number of the worst verdict that has one, with its limit and where it stands."""
+    numbers = [one for one in sorted(verdicts, key=severity, reverse=True) if reading(one) is not None]
+    if not numbers:
+        return ""
+    number = reading(numbers[0])
+    if number is None:
+        return ""
+    where = between("comma", [part for part in (numbers[0].target, placed(place(numbers[0]))) if part])
+    return f"{valued(number)} {bounded(number)}{within(where)}"
+
+
+def show_comparison(found: Comparison, console: Console) -> None:
+    """Print a step from one version to the next."""
+    step = step_of(found)
+    for one in step.subjects:
+        title = f"{named(one.subject)} {named(one.target)}{mark('colon')}{named(step.base)} → {named(step.head)}"
+        printed(console, Text(), Text(title, style="bold"))
+        for number, line in enumerate(compared(one.block)[1:]):
+            printed(console, Text(line, style=COLOURS[one.block.cell] if number == 0 else ""))
+    if step.gone is not None:
+        printed(console, Text(say(step.gone)))
+
+
+def show_trends(found: Sequence[Trend], versions: Sequence[str], console: Console) -> None:
+    """Print the numbers from version to version."""
+    if not found:
+        return
+    head = ("", label("compare-column-what"), *map(named, versions), "")
+    lines = [head]
+    for line in trend_lines(found):
+        name = f"{named(line.subject)} {named(line.target)}"
+        lines.append((name, say(line.what), *map(terminal.inert, line.texts), line.bars))
+    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(head))]
+    printed(console, Text(), Text(label("compare-trend"), style="bold"))
+    for line_ in lines:
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line_, widths, strict=True))
+        printed(console, Text(GAP.join(padded).rstrip()))
