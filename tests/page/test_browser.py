@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from driftgate.comparing.compare import compare_results
 from driftgate.demo.faults import FAULTS
 from driftgate.domain.results import Results
 from driftgate.messages.text import CHINESE_LANGUAGE
@@ -298,6 +299,24 @@ def test_axe_finds_nothing(scheme: str, width: int, opened: Open, checked: Check
         shown.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         shown.evaluate(axe)
         assert shown.evaluate(AXE) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_with_a_baseline_tells_what_moved(scheme: str, opened: Open, checked: Checked, axe: str) -> None:
+    base, head = checked("none"), checked("calibration-range")
+    compared = compare_results(base, head, labels=("main", "head"))
+    shown = opened(replace(head, comparison=compared), scheme=scheme)
+    shown.draw()
+    section = shown.page.locator("section:not(.subject)", has=shown.page.locator("#s1-comparison"))
+    assert "worse than main: 9 worse" in section.inner_text()
+    assert "other artifacts: calibrated, ptq, quantized, hbm" in section.inner_text()
+    cells = section.locator("tbody tr").first.locator("th, td").all_inner_texts()
+    assert cells == ["worse", "check float-int8", "PASS", "FAIL", ""]
+    shown.page.get_by_role("link", name="Against the baseline").click()
+    assert shown.evaluate("document.querySelector('#s1-comparison').getBoundingClientRect().top") < 900
+    shown.evaluate(axe)
+    assert shown.evaluate(AXE) == []
+    shown.check()
 
 
 def test_axe_would_find_something(opened: Open, axe: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -76,6 +77,12 @@ def oracle(one: Situation) -> Outcome:
     return Outcome.FAILED if Outcome.FAILED in bad else Outcome.ERROR if Outcome.ERROR in bad else Outcome.PASSED
 
 
+@cache
+def healthy() -> Results:
+    """The healthy subject."""
+    return results(healthy_pair())
+
+
 def judged(facts: Facts, judgement: Judgement, one: Situation) -> tuple[Facts, Judgement]:
     """The healthy subject with that outcome of one check."""
     checks = tuple(
@@ -86,10 +93,12 @@ def judged(facts: Facts, judgement: Judgement, one: Situation) -> tuple[Facts, J
     return replace(facts, plan=replace(facts.plan, samples=samples)), replace(judgement, checks=checks)
 
 
-def comparison(of: str, base: Results) -> Comparison | None:
+@cache
+def comparison(of: str) -> Comparison | None:
     """A comparison that comes to that."""
     if of in ("off", "absent"):
         return None
+    base = healthy()
     same = compare_results(base, base, labels=("main", "head"))
     if of == "broken":
         return Comparison(Version("main", ""), Version("head", ""), (), problem=None)
@@ -102,9 +111,8 @@ def comparison(of: str, base: Results) -> Comparison | None:
 
 def gated(one: Situation) -> Iterator[GateLine]:
     """The lines of that situation."""
-    pair = healthy_pair()
-    facts, judgement = judged(*pair, one)
-    base = results(pair)
+    base = healthy()
+    facts, judgement = judged(base.facts[0], (base.judgements or ())[0], one)
     clauses = Clauses(
         samples=one.samples,
         skipped=one.skipped,
@@ -112,9 +120,7 @@ def gated(one: Situation) -> Iterator[GateLine]:
         same_commit=one.commit != "off",
     )
     commit = {"same": COMMIT, "other": OTHER}.get(one.commit, "")
-    return lines_of(
-        facts, judgement, Policy(clauses=clauses), Gated(base, commit, COMMIT), comparison(one.regressions, base)
-    )
+    return lines_of(facts, judgement, Policy(clauses=clauses), Gated(base, commit, COMMIT), comparison(one.regressions))
 
 
 def test_every_combination_comes_to_what_the_policy_says() -> None:
@@ -163,7 +169,7 @@ policies:
 
 
 @pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("demo") / "main"
     assert call("demo", "--out", out).code == 0
     return out
@@ -176,12 +182,12 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_gate_prints_a_line_a_clause_with_its_numbers(healthy: Path, config: Path, tmp_path: Path) -> None:
+def test_a_gate_prints_a_line_a_clause_with_its_numbers(demo: Path, config: Path, tmp_path: Path) -> None:
     """The artifacts need not be on this machine."""
     out = tmp_path / "head"
-    write_all(out, encode_results(read_results(healthy)))
+    write_all(out, encode_results(read_results(demo)))
     write_origin(out, Provenance(sha=COMMIT))
-    told = call("gate", out, "-c", config, "--policy", "release", "--baseline", healthy, "--commit", COMMIT)
+    told = call("gate", out, "-c", config, "--policy", "release", "--baseline", demo, "--commit", COMMIT)
     assert (told.code, told.err) == (0, "")
     lines = told.out.splitlines()
     assert len(lines) == 6 + 3 + 1
@@ -190,21 +196,21 @@ def test_a_gate_prints_a_line_a_clause_with_its_numbers(healthy: Path, config: P
     assert "max error 1 LSB ≤ 3 LSB" in lines[3]
     assert "360 ≥ 300" in lines[6]
     assert lines[-1] == "PASS: 9 clauses of the policy release hold"
-    assert call("gate", out, "-c", config, "--policy", "release", "--baseline", healthy, "--commit", OTHER).code == 1
+    assert call("gate", out, "-c", config, "--policy", "release", "--baseline", demo, "--commit", OTHER).code == 1
 
 
-def test_what_cannot_be_established_is_an_error_and_says_what_to_do(healthy: Path, config: Path) -> None:
-    told = call("gate", healthy, "-c", config, "--policy", "release")
+def test_what_cannot_be_established_is_an_error_and_says_what_to_do(demo: Path, config: Path) -> None:
+    told = call("gate", demo, "-c", config, "--policy", "release")
     assert told.code == 2
     assert "give --baseline" in told.out
     assert "do not say of which commit they are" in told.out
     assert "ERROR: 2 of 9 clauses of the policy release could not be established" in told.out
-    assert call("gate", healthy, "-c", config, "--policy", "pull-request").code == 0
+    assert call("gate", demo, "-c", config, "--policy", "pull-request").code == 0
 
 
-def test_a_gate_judges_by_its_own_policy_and_not_as_the_results_were_judged(healthy: Path, config: Path) -> None:
+def test_a_gate_judges_by_its_own_policy_and_not_as_the_results_were_judged(demo: Path, config: Path) -> None:
     config.write_text(CONFIG.replace("{samples: 100}", "{float-int8: {lsb: 0.5}}"))
-    told = call("gate", healthy, "-c", config, "--policy", "pull-request", "--json")
+    told = call("gate", demo, "-c", config, "--policy", "pull-request", "--json")
     assert told.code == 1
     document = json.loads(told.out)
     Draft202012Validator(dict(gate_schema())).validate(document)
@@ -212,18 +218,18 @@ def test_a_gate_judges_by_its_own_policy_and_not_as_the_results_were_judged(heal
     assert {name for name, outcome in outcomes.items() if outcome == "failed"} == {"float-int8"}
 
 
-def test_subjects_that_the_configuration_lacks_are_told(healthy: Path, config: Path) -> None:
+def test_subjects_that_the_configuration_lacks_are_told(demo: Path, config: Path) -> None:
     config.write_text(CONFIG.replace("  digits:", "  other:"))
-    told = call("gate", healthy, "-c", config, "--policy", "release")
+    told = call("gate", demo, "-c", config, "--policy", "release")
     assert (told.code, "has no digits" in told.err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("key", "wrong"), [("samples", "0"), ("skipped", "never"), ("regressions", "3"), ("same-commit", "[]")]
 )
-def test_a_clause_of_another_form_is_told_with_its_line(key: str, wrong: str, healthy: Path, config: Path) -> None:
+def test_a_clause_of_another_form_is_told_with_its_line(key: str, wrong: str, demo: Path, config: Path) -> None:
     config.write_text(CONFIG.replace("{samples: 100}", f"{{{key}: {wrong}}}"))
-    told = call("gate", healthy, "-c", config, "--policy", "release")
+    told = call("gate", demo, "-c", config, "--policy", "release")
     assert told.code == 2
     assert f"driftgate.yaml:8: policies.pull-request.{key} is" in told.err
     assert "gone/" not in told.err

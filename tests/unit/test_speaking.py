@@ -24,6 +24,11 @@ PROSE = re.compile(r"\b[a-z]{2,}(?: [a-z']{2,}){2,}")
 CODE = re.compile(r"`[^`]*`|\b[\w.]+/[\w./-]+|<[^>]*>|&nbsp;")
 
 
+#: Operators, codes, folders and slugs of the demo's versions.
+OF_THE_DEMO = {
+    *("Conv", "DequantizeLinear", "Gemm", "Input", "Output", "Relu", "calibration", "not", "representative", "ERROR"),
+    *("baseline", "bc", "board", "digits", "int", "json", "main", "origin", "out", "quantized", "release", "top"),
+}
 #: A mark of English writing between Chinese words.
 ENGLISH_MARK = re.compile("[\u4e00-\u9fff）] ?[,;:(.](?: |$)|[,;:] [\u4e00-\u9fff（]", re.M)
 
@@ -83,6 +88,23 @@ def test_no_english_word_is_left_but_names(report: str, shown: tuple[Path, str])
 def test_no_english_mark_stands_between_chinese_words(report: str, shown: tuple[Path, str]) -> None:
     out, terminal = shown
     assert ENGLISH_MARK.findall(terminal if report == "terminal" else (out / report).read_text("utf-8")) == []
+
+
+def test_versions_and_gates_are_told_in_chinese(shown: tuple[Path, str], tmp_path: Path) -> None:
+    out, _ = shown
+    assert call("demo", "--out", tmp_path / "main").code == 0
+    told = process("compare", str(tmp_path / "main"), str(out), environment=CHINESE)
+    assert (told.code, told.err) == (1, "")
+    config = tmp_path / "driftgate.yaml"
+    config.write_text(
+        "version: 1\nsubjects: {digits: {artifacts: {onnx: a.onnx, optimized_float: b.onnx}, samples: {raw: c.npz}}}\n"
+        "policies: {release: {samples: 9, regressions: fail, same-commit: true}}\n"
+    )
+    gated = process("gate", str(out), "-c", str(config), "--policy", "release", environment=CHINESE)
+    assert (gated.code, gated.err) == (1, "")
+    for said in (told.out, gated.out):
+        assert ENGLISH_MARK.findall(said) == []
+        assert sorted(set(WORD.findall(CODE.sub(" ", said))) - NAMES - OF_THE_DEMO) == []
 
 
 def test_what_machines_read_is_english(shown: tuple[Path, str], tmp_path: Path) -> None:
