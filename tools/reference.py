@@ -260,6 +260,20 @@ policies:
 """,
     ),
     Section(
+        "waivers",
+        2,
+        "WaiverSettings",
+        """
+waivers:
+  - subject: net
+    link: optimized_float..calibrated
+    limit: {score-drop: 2%}
+    reason: "the calibration set is being remade"
+    owner: quant-team
+    expires: "2027-03-31"
+""",
+    ),
+    Section(
         "boards.NAME",
         2,
         "BoardSettings",
@@ -305,6 +319,7 @@ chains:
 UNTOLD: Mapping[tuple[str, str], str] = {
     ("", "version"): "of this format",
     ("", "policies"): "limits and what must be there, by the name that --policy takes",
+    ("", "waivers"): "failures that are known: each with a reason, somebody who answers for it, and its last day",
     ("", "subjects"): "the networks under test, by name",
     ("", "boards"): "pools of boards, by name",
     ("", "chains"): "chains of your own, by name, beside ptq and qat",

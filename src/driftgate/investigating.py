@@ -88,11 +88,15 @@ def first_to_look_into(job: Job, judgement: Judgement) -> Link | None:
 
 
 def failed_links(job: Job, judgement: Judgement) -> tuple[Link, ...]:
-    """The links that failed, in the order of the route; none for networks with memory, whose samples are sequences."""
+    """The links that failed and are not waived, in the order of the route; none for networks with memory, whose samples
+    are sequences."""
     if job.state:
         return ()
     failed = {
-        verdict.target for check in judgement.checks for verdict in check.verdicts if verdict.outcome is Outcome.FAILED
+        verdict.target
+        for check in judgement.checks
+        for verdict in check.verdicts
+        if verdict.outcome is Outcome.FAILED and not check.waived
     }
     return tuple(link for link in job.plan.links if link.name in failed)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from driftgate.domain.comparisons import Change, Comparison
 from driftgate.domain.facts import Facts
 from driftgate.domain.gates import Clause, GateLine
-from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Standing
+from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Standing, WaiverState, WaiverUse
 from driftgate.domain.results import Results
 from driftgate.domain.samples import Origin
 from driftgate.judgement.judge import judge
@@ -49,6 +49,8 @@ def lines_of(
         yield _regressions(facts, comparison, blank)
     if policy.clauses.same_commit:
         yield _commit(gated, blank)
+    for use in judgement.waivers:
+        yield _waiver(use, blank)
 
 
 def _checks(judgement: Judgement, blank: GateLine) -> Iterator[GateLine]:
@@ -56,7 +58,8 @@ def _checks(judgement: Judgement, blank: GateLine) -> Iterator[GateLine]:
     counted = [check for check in judgement.checks if check.required]
     for check in counted:
         verdicts = tuple(one for one in check.verdicts if one.outcome is check.outcome)
-        yield replace(blank, name=check.slug, outcome=check.outcome, reason=_why(check), verdicts=verdicts)
+        outcome = Outcome.PASSED if check.waived else check.outcome
+        yield replace(blank, name=check.slug, outcome=outcome, reason=_why(check), verdicts=verdicts)
     if not counted:
         yield replace(blank, reason=message("gate-no-check"))
 
@@ -64,9 +67,25 @@ def _checks(judgement: Judgement, blank: GateLine) -> Iterator[GateLine]:
 def _why(check: CheckResult) -> Message | None:
     """What keeps a check from passing, where it is no number."""
     told = [one.reason for one in check.verdicts if one.outcome is check.outcome and one.reason is not None]
+    if check.waived:
+        return check.notes[0]
     if check.outcome is Outcome.PASSED:
         return None
     return told[0] if told else next(iter(check.notes), None) if not check.verdicts else None
+
+
+def _waiver(use: WaiverUse, blank: GateLine) -> GateLine:
+    """One that is over fails until it is removed; one that excuses nothing is only said."""
+    one = use.waiver
+    holds = use.state in (WaiverState.USED, WaiverState.UNUSED)
+    return replace(
+        blank,
+        clause=Clause.WAIVER,
+        name=one.on,
+        outcome=Outcome.PASSED if holds else Outcome.FAILED,
+        value=one.expires,
+        reason=message(f"waiver-{use.state.value}", on=one.on, owner=one.owner, expires=one.expires, reason=one.reason),
+    )
 
 
 def _skipped(judgement: Judgement, blank: GateLine) -> Iterator[GateLine]:

@@ -18,12 +18,13 @@ class Clause(str, Enum):
     SAMPLES = "samples"
     REGRESSIONS = "regressions"
     COMMIT = "commit"
+    WAIVER = "waiver"
 
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
     """One clause of one subject and target: what was found, what was wanted, and why it is not passed. `name` is the
-    slug of a check, `verdicts` are those that make it what it is."""
+    slug of a check, or what a waiver is of, `verdicts` are those that make it what it is."""
 
     subject: str
     target: str

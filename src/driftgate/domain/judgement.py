@@ -66,6 +66,47 @@ class Uncertainty(str, Enum):
     FAIL = "fail"
 
 
+class WaiverKind(str, Enum):
+    """What a waiver is of."""
+
+    CHECK = "check"
+    LINK = "link"
+    FINDING = "finding"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """A failure that is known: `on` is a check's slug, a link, or the code of a confirmed cause. `expires` is the last
+    day on which it holds, as ISO 8601; `limits` by criterion say how bad it may be. An empty target is every one."""
+
+    subject: str
+    kind: WaiverKind
+    on: str
+    reason: str
+    owner: str
+    expires: str
+    target: str = ""
+    limits: tuple[tuple[str, float], ...] = ()
+
+
+class WaiverState(str, Enum):
+    """What became of a waiver: it is of a failure, which it excuses together with others or alone; there is none that
+    it is of; its last day is over, and what it excused still fails, or does not."""
+
+    USED = "used"
+    UNUSED = "unused"
+    EXPIRED_IN_USE = "expired-in-use"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverUse:
+    """A waiver, and what became of it."""
+
+    waiver: Waiver
+    state: WaiverState
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Limits by check slug or link name, and which checks must be there. `required` None: those asked for.
@@ -79,6 +120,8 @@ class Policy:
     calibration_tuned: bool = False  # declared by the user: advice depends on it
     declared_speed: tuple[tuple[str, float], ...] = ()  # latency_ms and fps that the board is said to have
     clauses: Clauses = Clauses()
+    waivers: tuple[Waiver, ...] = ()
+    today: str = ""  # ISO 8601; the day on which waivers are looked at
 
 
 class Certainty(str, Enum):
@@ -189,7 +232,8 @@ class SegmentLoss:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A row of the table. `hidden`: judged, but standing behind the first failure and printed as `-`."""
+    """A row of the table. `hidden`: judged, but standing behind the first failure and printed as `-`.
+    `waived`: it failed, and every failure is excused for now."""
 
     slug: str
     title: str
@@ -198,6 +242,7 @@ class CheckResult:
     notes: tuple[Message, ...] = ()
     required: bool = True
     hidden: bool = False
+    waived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +263,7 @@ class Judgement:
     losses: tuple[SegmentLoss, ...] = ()
     flips: tuple[Flip, ...] = ()
     flip_count: int = 0
+    waivers: tuple[WaiverUse, ...] = ()
     advice: tuple[Message, ...] = ()
 
     @property

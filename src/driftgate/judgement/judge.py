@@ -25,6 +25,7 @@ from driftgate.judgement.outputs import folded, judge_output, nature, summarise
 from driftgate.judgement.performance import estimated, judge_performance, performance_notes, performances
 from driftgate.judgement.precision import advised
 from driftgate.judgement.scores import Scored, judge_declared, judge_drop, stage_score
+from driftgate.judgement.waivers import waived
 from driftgate.messages.message import Message, message
 from driftgate.scoring.tasks import scorer_of
 
@@ -33,7 +34,9 @@ def judge(facts: Facts, policy: Policy) -> Judgement:
     """Judge one subject on one target; the same facts and policy always give the same judgement."""
     bench = _Bench(facts, policy)
     checks = [bench.check(check) for check in facts.plan.chain.checks]
-    broken = next((n for n, check in enumerate(checks) if check.outcome is Outcome.FAILED), None)
+    excused, uses = waived(checks, bench.findings, policy, facts.plan.subject, facts.plan.target)
+    checks = list(excused)
+    broken = next((n for n, c in enumerate(checks) if c.outcome is Outcome.FAILED and not c.waived), None)
     if broken is not None:
         checks[broken + 1 :] = [
             replace(check, hidden=check.outcome is not Outcome.SKIPPED) for check in checks[broken + 1 :]
@@ -57,6 +60,7 @@ def judge(facts: Facts, policy: Policy) -> Judgement:
         losses=tuple(loss for spec in bench.judged for loss in segment_losses(chain, spec, scores, flips)),
         flips=flips[:MOST_FLIPS],
         flip_count=len(flips),
+        waivers=uses,
         advice=advise(
             None if broken is None else _first_broken(facts, checks[broken]),
             found,
@@ -80,7 +84,7 @@ def _lossy_passed(facts: Facts, checks: Sequence[CheckResult]) -> bool:
 
 
 def _overall(checks: Sequence[CheckResult]) -> Outcome:
-    required = {check.outcome for check in checks if check.required}
+    required = {Outcome.PASSED if check.waived else check.outcome for check in checks if check.required}
     for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.PASSED):
         if outcome in required:
             return outcome

@@ -56,6 +56,15 @@ ENGLISH: dict[str, str] = {
     "compared-factor": "error × {low} … {high}, n = {n}",
     "compared-better-by": "better by {low} … {high}, n = {n}",
     "compared-interval": "worse by {low} … {high}, n = {n}",
+    # --- waivers
+    "waived": "waived by {owner} until {expires}: {reason}",
+    "waiver-used": "waiver: {on} may fail until {expires}, says {owner}: {reason}",
+    "waiver-unused": "warning: the waiver of {on} excuses nothing; remove it ({owner}, until {expires}: {reason})",
+    "waiver-expired-in-use": "the waiver of {on} ended on {expires}, and it still fails ({owner}: {reason})",
+    "waiver-expired": "the waiver of {on} ended on {expires}; remove it ({owner}: {reason})",
+    "headline-pass-waived": "PASS {passed} of {total} ({waived} waived)",
+    "annotation-waived": "{said} (waived)",
+    "clause-waiver": "waiver of {name}",
     # --- gates
     "clause-check": "check {name}",
     "clause-skipped": "no `-` at {name}",

@@ -148,10 +148,12 @@ def _concern(check: CheckResult, verdict: Verdict, judgement: Judgement, *, rank
     result = CELLS[verdict.outcome]
     title = message("annotation-title", subject=judgement.subject, check=check.title, result=result)
     said = f"{_where(verdict)}: {text(reason, _short)}"
-    if not check.required:
+    if check.waived:
+        said = text(message("annotation-waived", said=said))
+    elif not check.required:
         said = text(message("annotation-optional", said=said))
     return _Concern(
-        level=Level.ERROR if check.required else Level.WARNING,
+        level=Level.ERROR if check.required and not check.waived else Level.WARNING,
         outcome=verdict.outcome,
         rank=rank,
         severity=severity(verdict),

@@ -130,11 +130,12 @@ def _cases(check: CheckResult, judgement: Judgement, facts: Facts | None, second
     for (target, output, part), verdicts in groups.items():
         worst = min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.outcome))
         parts = (target, part, output)
+        waived = _say(check.notes[0]) if check.waived and worst.outcome is Outcome.FAILED else ""
         yield Case(
             name=xml.line(" ".join(part for part in parts if part)),
-            outcome=Outcome.SKIPPED if behind else worst.outcome,
+            outcome=Outcome.SKIPPED if behind or waived else worst.outcome,
             kind=xml.line(worst.criterion or (worst.reason.code if worst.reason is not None else "verdict")),
-            reason=behind or _reason(worst),
+            reason=behind or waived or _reason(worst),
             details=(
                 *_link(target, facts),
                 *_details(verdicts),

@@ -87,6 +87,7 @@ def _below(one: Subject) -> list[str]:
     lines.append(say(one.measured_on))
     if one.unchanged is not None:
         lines.append(say(one.unchanged))
+    lines += [say(said) for said in one.waivers]
     if one.comparison is not None:
         lines += compared(one.comparison)
     if one.failure is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import difflib
 import json
 import re
@@ -17,6 +18,7 @@ from driftgate.backends.registry import backend_names
 from driftgate.domain.chain import CHAINS, Chain
 from driftgate.domain.judgement import Policy
 from driftgate.errors import ConfigError
+from driftgate.judgement.codes import CODES
 from driftgate.masking.aliases import Aliases
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
@@ -26,6 +28,7 @@ from driftgate.settings.chains import ChainSettings
 from driftgate.settings.policies import PolicySettings, resolved
 from driftgate.settings.section import Section
 from driftgate.settings.subjects import Defaults, SubjectSettings
+from driftgate.settings.waivers import WaiverSettings
 from driftgate.settings.yaml_lines import Lines, Place, read_yaml
 
 SHOWN = 60  # characters of a wrong value
@@ -68,6 +71,7 @@ class Settings(Section):
     chains: dict[str, ChainSettings] = Field(default_factory=dict)
     subjects: dict[str, SubjectSettings] = Field(min_length=1)
     policies: dict[str, PolicySettings] = Field(default_factory=dict)
+    waivers: tuple[WaiverSettings, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +103,16 @@ class Config:
         """A policy for one subject; the defaults when no name is given. Raises ConfigError."""
         told = self.settings.subjects.get(subject)
         tuned, speed = (False, ()) if told is None else (told.calibration_tuned, told.speed.declared)
+        own = tuple(one.waiver for one in self.settings.waivers if one.subject == subject)
+        today = datetime.datetime.now(datetime.timezone.utc).date().isoformat() if own else ""
         if name is None:
-            return Policy(calibration_tuned=tuned, declared_speed=speed)
+            return Policy(calibration_tuned=tuned, declared_speed=speed, waivers=own, today=today)
         if name not in self.settings.policies:
             known = tuple(self.settings.policies) or ("-",)
             raise ConfigError(message("policy-unknown", name=name, known=known))
         slugs = tuple(check.slug for check in self.chain(subject).checks)
-        return replace(resolved(name, self.settings.policies, slugs), calibration_tuned=tuned, declared_speed=speed)
+        made = resolved(name, self.settings.policies, slugs)
+        return replace(made, calibration_tuned=tuned, declared_speed=speed, waivers=own, today=today)
 
 
 def load(path: Path, *, for_samples: bool = False, for_policy: bool = False) -> Config:
@@ -325,6 +332,16 @@ def _names(config: Config) -> Iterator[Message]:
     used = {subject.chain or settings.defaults.chain for subject in settings.subjects.values()}
     places = {check.slug for chain in used if chain in chains for check in chains[chain].checks}
     orders = [[stage.name for stage in chains[chain].stages] for chain in used if chain in chains]
+    for number, waiver in enumerate(settings.waivers):
+        at: Place = ("waivers", number)
+        if waiver.subject not in settings.subjects:
+            yield unknown((*at, "subject"), "subject", waiver.subject, tuple(settings.subjects))
+        if waiver.check is not None and waiver.check not in places:
+            yield unknown((*at, "check"), "check", waiver.check, sorted(places))
+        if waiver.link is not None and not any(_is_link(waiver.link, order) for order in orders):
+            yield unknown((*at, "link"), "link", waiver.link, ("stage..stage",))
+        if waiver.finding is not None and waiver.finding not in CODES:
+            yield unknown((*at, "finding"), "finding", waiver.finding, sorted(CODES))
     for name, policy in settings.policies.items():
         for key in policy.limits:
             if key not in places and not any(_is_link(key, order) for order in orders):

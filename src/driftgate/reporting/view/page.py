@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from driftgate.domain.facts import Facts
-from driftgate.domain.judgement import CELLS, Judgement
+from driftgate.domain.judgement import CELLS, Judgement, WaiverUse
 from driftgate.domain.results import Results, Tool
-from driftgate.messages.message import Message
+from driftgate.messages.message import Message, message
 from driftgate.reporting.view.comparison import ComparisonBlock, comparison_block
 from driftgate.reporting.view.links import (
     FirstFailure,
@@ -62,6 +62,7 @@ class Subject:
     performance: tuple[PerformanceLine, ...] = ()
     left_out: int = 0
     comparison: ComparisonBlock | None = None
+    waivers: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,15 @@ def subject(judgement: Judgement, facts: Facts | None) -> Subject:
         advice=judgement.advice,
         investigated=_investigated(judgement, facts),
         performance=performance_lines(facts) if facts is not None else (),
+        waivers=tuple(map(_waiver, judgement.waivers)),
     )
+
+
+def _waiver(use: WaiverUse) -> Message:
+    """What became of a waiver."""
+    one = use.waiver
+    told = {"on": one.on, "owner": one.owner, "expires": one.expires, "reason": one.reason}
+    return message(f"waiver-{use.state.value}", **told)
 
 
 def _investigated(judgement: Judgement, facts: Facts | None) -> tuple[tuple[str, Nodes], ...]:

@@ -53,7 +53,10 @@ def headline(judgement: Judgement) -> Message:
         return message("headline-nothing")
     counts = {outcome: sum(check.outcome is outcome for check in judgement.checks) for outcome in Outcome}
     passed, skipped, total = counts[Outcome.PASSED], counts[Outcome.SKIPPED], len(judgement.checks)
-    optional = total - passed - skipped
+    waived = sum(check.waived for check in judgement.checks)
+    optional = total - passed - skipped - waived
+    if waived:
+        return message("headline-pass-waived", passed=passed, total=total, waived=waived)
     if optional:
         return message("headline-pass-optional", passed=passed, total=total, skipped=skipped, optional=optional)
     if skipped:
@@ -103,7 +106,8 @@ def _row(check: CheckResult, judgement: Judgement, specs: Sequence[ScoreSpec]) -
     number = as_written(reading(verdict), verdict, judgement.scores, specs)
     reason = () if verdict.reason is None else (verdict.reason,)
     optional = () if check.required or check.outcome is Outcome.PASSED else (message("row-optional"),)
-    told = (*check.notes, *verdict.notes) if check.outcome is Outcome.PASSED else (*verdict.notes, *check.notes)
+    own_first = check.outcome is Outcome.PASSED or check.waived
+    told = (*check.notes, *verdict.notes) if own_first else (*verdict.notes, *check.notes)
     return Row(
         slug=check.slug,
         title=check.title,
