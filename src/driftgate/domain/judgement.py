@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from driftgate.domain.scores import Flip, Interval
@@ -119,7 +119,7 @@ class Policy:
     accepts: tuple[str, ...] = ()
     calibration_tuned: bool = False  # declared by the user: advice depends on it
     declared_speed: tuple[tuple[str, float], ...] = ()  # latency_ms and fps that the board is said to have
-    clauses: Clauses = Clauses()
+    clauses: Clauses = field(default_factory=Clauses)
     waivers: tuple[Waiver, ...] = ()
     today: str = ""  # ISO 8601; the day on which waivers are looked at
 
