@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import version_converter
+
+# skimage is of the field tests' environment alone.
 from skimage.data import page  # type: ignore[import-not-found, unused-ignore]
 from skimage.transform import resize  # type: ignore[import-not-found, unused-ignore]
 

@@ -110,7 +110,7 @@ def environment(stage: str, **changes: object) -> Edit:
     def edit(facts: Facts) -> Facts:
         (run,) = facts.runs_of(stage)
         old = next(one for one in facts.environments if one.id == run.environment)
-        new = replace(old, **changes)  # type: ignore[arg-type]
+        new = replace(old, **changes)  # type: ignore[arg-type] # fields by name
         runs = tuple(replace(one, environment=new.id) if one.stage == stage else one for one in facts.runs)
         return replace(facts, runs=runs, environments=(*facts.environments, new))
 
@@ -120,7 +120,7 @@ def environment(stage: str, **changes: object) -> Edit:
 def told(kind: str, source: str = "report", **values: object) -> Edit:
     """What a report of the build says."""
     made = tuple((name.replace("_", "-"), value) for name, value in values.items())
-    return lambda facts: replace(facts, tool_facts=(*facts.tool_facts, ToolFacts(source, kind, made)))  # type: ignore[arg-type]
+    return lambda facts: replace(facts, tool_facts=(*facts.tool_facts, ToolFacts(source, kind, made)))  # type: ignore[arg-type] # values by name
 
 
 def error_times(factor: float, link: str) -> Edit:

@@ -13,13 +13,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from driftgate.comparing.compare import compare_results
-from driftgate.comparing.gate import Gated, lines_of
 from driftgate.domain.comparisons import Change, Comparison, Row, RowKind, Version
 from driftgate.domain.facts import Facts
 from driftgate.domain.gates import Clause, GateLine, outcome_of
 from driftgate.domain.judgement import Clauses, Judgement, Outcome, Policy, Standing
 from driftgate.domain.results import Results
 from driftgate.domain.samples import Origin
+from driftgate.judgement.gate import Gated, lines_of
 from driftgate.storage.document import encode_results, read_results
 from driftgate.storage.folder import write_all
 from driftgate.storage.gate import gate_schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
@@ -38,9 +38,10 @@ def command(versions: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
     """
     if len(versions) < 2:
         raise UsageError(message("compare-few"))
-    known = [_read(path) for path in versions]
-    steps = [_compared(base, head) for base, head in pairwise(known)]
-    whole = steps[0] if len(steps) == 1 else _compared(known[0], known[-1])
+    with ExitStack() as stack:
+        known = [stack.enter_context(read_version(path)) for path in versions]
+        steps = [_compared(base, head) for base, head in pairwise(known)]
+        whole = steps[0] if len(steps) == 1 else _compared(known[0], known[-1])
     encoded = encode_comparison(steps, whole)
     found = trends(steps) if len(steps) > 1 else ()
     if out is not None:
@@ -51,20 +52,11 @@ def command(versions: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
     else:
         for step in steps:
             show_comparison(step, stdout())
-        show_trends(found, _labels(known), stdout())
+        show_trends(found, [one.label for one in known], stdout())
     return whole.exit_code
-
-
-def _read(path: Path) -> Known:
-    with read_version(path) as known:
-        return known
 
 
 def _compared(base: Known, head: Known) -> Comparison:
     return compare_results(
         base.results, head.results, labels=(base.label, head.label), commits=(base.commit, head.commit)
     )
-
-
-def _labels(known: Sequence[Known]) -> tuple[str, ...]:
-    return tuple(one.label for one in known)

@@ -10,11 +10,11 @@ import click
 from driftgate.commands.provenance import provenance
 from driftgate.commands.speaking import configured, guarded, stdout
 from driftgate.commands.versions import baseline_option, compared_with, read_version
-from driftgate.comparing.gate import Gated, gate
 from driftgate.domain.gates import outcome_of
 from driftgate.domain.results import EXIT_CODES
 from driftgate.errors import UsageError
 from driftgate.escaping.commands import disarmed_json
+from driftgate.judgement.gate import Gated, gate
 from driftgate.messages.message import message
 from driftgate.reporting.versionlines import show_gate
 from driftgate.settings.load import load

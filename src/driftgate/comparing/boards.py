@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from driftgate.comparing.side import is_drift
+from driftgate.comparing.side import unless_drift
 from driftgate.domain.comparisons import Change, Row, RowKind
 from driftgate.domain.facts import OF_ARTIFACT, Facts
 from driftgate.domain.runs import Performance
@@ -29,6 +29,7 @@ BUILD = (
 
 
 def speed_rows(base: Facts, head: Facts) -> Iterator[Row]:
+    """What a board said of a stage, under the same number of threads on the same core."""
     old, new = (dict(_performances(facts)) for facts in (base, head))
     for key, told in new.items():
         known = old.get(key)
@@ -39,8 +40,7 @@ def speed_rows(base: Facts, head: Facts) -> Iterator[Row]:
             if first is None or second is None or not first.is_sound or not second.is_sound:
                 continue
             change = _speed_change(first, second, is_more_better=is_more_better)
-            if change in (Change.WORSE, Change.BETTER) and is_drift(base, head, (key[0],)):
-                change = Change.DRIFT
+            change = unless_drift(change, base, head, key[0])
             note = message("compare-measured-once") if first.runs == 1 or second.runs == 1 else None
             yield Row(
                 RowKind.SPEED,
@@ -74,6 +74,7 @@ def _speed_change(old: Spread, new: Spread, *, is_more_better: bool) -> Change:
 
 
 def build_rows(base: Facts, head: Facts) -> Iterator[Row]:
+    """What the reports of a build and the artifacts say of size and effort."""
     old = {(one.kind, one.source, name): value for one in base.tool_facts for name, value in one.values}
     for one in head.tool_facts:
         for name, value in one.values:

@@ -82,16 +82,15 @@ def _moved(head: Side, found: tuple[Row, ...]) -> Moved | None:
     worse = [row for row in found if row.change is Change.WORSE]
     by_link = {row.key[0] for row in worse if row.kind in (RowKind.LINK, RowKind.LOSS, RowKind.NODE, RowKind.FINDING)}
     by_stage = {row.key[0] for row in worse if row.kind in (RowKind.SCORE, RowKind.SPEED)}
-    first = head.facts.plan.stages[:1]
-    for stage in first:
-        if stage in by_stage:
-            return Moved(stage)
+    stages = head.facts.plan.stages
+    if stages and stages[0] in by_stage:
+        return Moved(stages[0])
     for link in head.facts.plan.links:
         if link.name in by_link:
             node = next((d for d in head.judgement.divergences if d.link == link.name), None)
-            return (
-                Moved(link.name) if node is None else Moved(link.name, node.region[0] if node.region else "", node.op)
-            )
+            if node is None:
+                return Moved(link.name)
+            return Moved(link.name, node.region[0] if node.region else "", node.op)
         if link.candidate in by_stage:
             return Moved(link.candidate)
     return None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from driftgate.comparing.pairing import SamplePairs, joined_by_samples
-from driftgate.comparing.side import beyond, interval, is_drift
+from driftgate.comparing.side import beyond, interval, unless_drift
+from driftgate.domain.chain import Link
 from driftgate.domain.comparisons import Change, Row, RowKind
 from driftgate.domain.facts import Facts
 from driftgate.domain.measurements import Array, Measurement, Moments, Role
@@ -30,11 +32,10 @@ def link_rows(base: Facts, head: Facts, pairs: SamplePairs) -> Iterator[Row]:
         if link not in base.plan.links:
             continue
         before, after = _by_output(base, link.name), _by_output(head, link.name)
-        drift = is_drift(base, head, (link.reference, link.candidate))
         for output, parts in after.items():
             old, new = joined_by_samples(before.get(output, [])), joined_by_samples(parts)
             if old is not None and new is not None:
-                yield _link_row(link.name, output, *pairs.rows(old, new), drift=drift)
+                yield _link_row(link, output, *pairs.rows(old, new), sides=(base, head))
 
 
 def _by_output(facts: Facts, link: str) -> dict[str, list[Measurement]]:
@@ -45,17 +46,16 @@ def _by_output(facts: Facts, link: str) -> dict[str, list[Measurement]]:
     return found
 
 
-def _link_row(link: str, output: str, old: Moments, new: Moments, *, drift: bool) -> Row:
-    key = (link, output)
+def _link_row(link: Link, output: str, old: Moments, new: Moments, *, sides: tuple[Facts, Facts]) -> Row:
+    row = Row(RowKind.LINK, (link.name, output), Change.UNKNOWN, RELATIVE_ERROR)
     if not len(old):
-        return Row(RowKind.LINK, key, Change.UNKNOWN, RELATIVE_ERROR, note=message("compare-no-common"))
+        return replace(row, note=message("compare-no-common"))
     broken = float(old.broken.sum()), float(new.broken.sum())
     errors = _whole(old), _whole(new)
     texts = tuple("NaN" if count else f"{100 * error:.3g} %" for count, error in zip(broken, errors, strict=True))
-    shown = {"base": errors[0], "head": errors[1], "base_text": texts[0], "head_text": texts[1], "n": len(old)}
+    row = replace(row, base=errors[0], head=errors[1], base_text=texts[0], head_text=texts[1], n=len(old))
     if any(broken):
-        change = Change.SAME if all(broken) else Change.WORSE if broken[1] else Change.BETTER
-        return Row(RowKind.LINK, key, change, RELATIVE_ERROR, **shown)  # type: ignore[arg-type]
+        return replace(row, change=Change.SAME if all(broken) else Change.WORSE if broken[1] else Change.BETTER)
     growth = np.log(_each(new) / _each(old))
     if len(growth) < FEW_SAMPLES:
         middle, least = float(growth.mean()), math.log(LEAST_GROWTH_ALONE)
@@ -66,9 +66,8 @@ def _link_row(link: str, output: str, old: Moments, new: Moments, *, drift: bool
         low, high = (math.exp(bound) for bound in bounds)
         middle, least = float(growth.mean()), math.log(LEAST_GROWTH)
         change = beyond(*bounds) if abs(middle) > least else Change.SAME
-    if change in (Change.WORSE, Change.BETTER) and drift:
-        change = Change.DRIFT
-    return Row(RowKind.LINK, key, change, RELATIVE_ERROR, low=low, high=high, **shown)  # type: ignore[arg-type]
+    change = unless_drift(change, *sides, link.reference, link.candidate)
+    return replace(row, change=change, low=low, high=high)
 
 
 def _each(moments: Moments) -> Array:

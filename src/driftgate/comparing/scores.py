@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from driftgate.comparing.pairing import SamplePairs
-from driftgate.comparing.side import ROUNDING, beyond, interval, is_drift
+from driftgate.comparing.side import ROUNDING, beyond, interval, unless_drift
 from driftgate.domain.comparisons import Change, Row, RowKind
 from driftgate.domain.facts import Facts
 from driftgate.domain.plan import ScoreSpec
 from driftgate.domain.scores import ScoreRecords
 from driftgate.errors import SampleError
 from driftgate.judgement.scores import stage_records
-from driftgate.messages.message import Message, message
+from driftgate.messages.message import message
 from driftgate.scoring.parameters import as_parameters
 from driftgate.scoring.summary import Total, compare, summarise
 from driftgate.scoring.tasks import HIGHER, scorer_of
@@ -70,12 +70,11 @@ def _scored(spec: ScoreSpec, stage: str, base: Facts, head: Facts, pairs: Sample
 
 
 def _score_row(spec: ScoreSpec, stage: str, one: _Scored, base: Facts, head: Facts, *, other_truth: bool) -> Row:
-    low = high = None
-    scorer = scorer_of(spec.task, spec.name, spec.better)
-    worse_by = one.base_total.value - one.head_total.value
-    if spec.better != HIGHER:
-        worse_by = -worse_by
-    note = None
+    low = high = note = None
+    scorer, old, new = scorer_of(spec.task, spec.name, spec.better), one.base_total, one.head_total
+    worse_by = old.value - new.value if spec.better == HIGHER else new.value - old.value
+    key = (stage, spec.name)
+    row = Row(RowKind.SCORE, key, Change.UNKNOWN, SCORE, old.value, new.value, old.text, new.text, n=new.n)
     try:
         compared = compare(
             scorer,
@@ -83,37 +82,21 @@ def _score_row(spec: ScoreSpec, stage: str, one: _Scored, base: Facts, head: Fac
             one.head,
             margin=0.0,
             parameters=as_parameters(spec.params),
-            totals=(one.base_total, one.head_total),
+            totals=(old, new),
         )
     except SampleError as error:
-        return _row(RowKind.SCORE, (stage, spec.name), Change.UNKNOWN, one, note=error.problems[0])
+        return replace(row, note=error.problems[0])
     if other_truth:
         change, note = Change.UNKNOWN, message("compare-other-truth", score=spec.name)
     elif compared is None:
         change = Change.SAME if abs(worse_by) <= ROUNDING else Change.WORSE if worse_by > 0 else Change.BETTER
         note = message("compare-no-interval") if change is not Change.SAME else None
     else:
-        scale = abs(one.base_total.value) or 1.0
+        scale = abs(old.value) or 1.0
         low, high = compared.interval.low * scale, compared.interval.high * scale
         same = abs(worse_by) <= ROUNDING and not compared.lost and not compared.won
         change = Change.SAME if same else beyond(low, high)
-    if change in (Change.WORSE, Change.BETTER) and is_drift(base, head, (stage,)):
-        change = Change.DRIFT
-    return _row(RowKind.SCORE, (stage, spec.name), change, one, low=low, high=high, note=note)
-
-
-def _row(
-    kind: RowKind,
-    key: tuple[str, ...],
-    change: Change,
-    one: _Scored,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    note: Message | None = None,
-) -> Row:
-    old, new = one.base_total, one.head_total
-    return Row(kind, key, change, SCORE, old.value, new.value, old.text, new.text, low, high, new.n, note)
+    return replace(row, change=unless_drift(change, base, head, stage), low=low, high=high, note=note)
 
 
 def _loss_row(spec: ScoreSpec, link: str, before: _Scored, after: _Scored) -> Row:
@@ -121,13 +104,13 @@ def _loss_row(spec: ScoreSpec, link: str, before: _Scored, after: _Scored) -> Ro
     sign = 1.0 if spec.better == HIGHER else -1.0
     old = sign * (before.base_total.value - after.base_total.value)
     new = sign * (before.head_total.value - after.head_total.value)
-    interval = _loss_interval(spec, before, after, sign)
-    if interval is None:
+    bounds = _loss_interval(spec, before, after, sign)
+    if bounds is None:
         change = Change.SAME if abs(new - old) <= ROUNDING else Change.UNKNOWN
         note = None if change is Change.SAME else message("compare-no-interval")
     else:
-        change, note = beyond(*interval), None
-    low, high = interval or (None, None)
+        change, note = beyond(*bounds), None
+    low, high = bounds or (None, None)
     texts = (f"{old + 0.0:.4g}", f"{new + 0.0:.4g}")
     return Row(RowKind.LOSS, (link, spec.name), change, LOSS, old, new, *texts, low, high, after.head_total.n, note)
 

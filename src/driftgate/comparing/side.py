@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from driftgate.comparing.changed import artifact_of, environment_of
@@ -24,10 +23,13 @@ class Side:
     judgement: Judgement
 
 
-def is_drift(base: Facts, head: Facts, stages: Sequence[str]) -> bool:
-    """The same artifacts, and an environment that is another one."""
+def unless_drift(change: Change, base: Facts, head: Facts, *stages: str) -> Change:
+    """The change, or drift where these stages' artifacts are the same and an environment is another one."""
+    if change not in (Change.WORSE, Change.BETTER):
+        return change
     same = all(artifact_of(base, stage) and artifact_of(base, stage) == artifact_of(head, stage) for stage in stages)
-    return same and any(environment_of(base, stage) != environment_of(head, stage) for stage in stages)
+    elsewhere = any(environment_of(base, stage) != environment_of(head, stage) for stage in stages)
+    return Change.DRIFT if same and elsewhere else change
 
 
 def beyond(low: float, high: float) -> Change:

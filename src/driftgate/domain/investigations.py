@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-import numpy as np
-
 from driftgate.domain.measurements import Moments
 from driftgate.messages.message import Message, Param
 
@@ -78,11 +76,6 @@ class Histogram:
     clip: tuple[float, float] | None = None
     percentiles: tuple[tuple[float, float, float], ...] = ()
     every: int = 1
-
-    @property
-    def edges(self) -> tuple[float, ...]:
-        """Where the bins begin and end, one more than bins."""
-        return tuple(float(edge) for edge in np.linspace(self.low, self.high, len(self.counts_a) + 1))
 
 
 @dataclass(frozen=True, slots=True)

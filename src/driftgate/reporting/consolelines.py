@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -63,6 +64,14 @@ def encodable(line: Text, console: Console) -> Text:
     if console.encoding.startswith("utf"):
         return line
     return Text(line.plain.encode(console.encoding, "replace").decode(console.encoding), spans=list(line.spans))
+
+
+def padded(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows of a plain table, each column as wide as its widest cell."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        yield GAP.join(cells).rstrip()
 
 
 def valued(number: Reading) -> str:

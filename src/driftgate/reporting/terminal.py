@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich import box
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +14,6 @@ from driftgate.escaping import terminal
 from driftgate.messages.message import Message, message
 from driftgate.reporting.consolelines import (
     COLOURS,
-    GAP,
     about,
     between,
     bounded,
@@ -23,6 +21,7 @@ from driftgate.reporting.consolelines import (
     label,
     mark,
     named,
+    padded,
     placed,
     printed,
     say,
@@ -68,10 +67,7 @@ def _show_table(rows: Sequence[Row], console: Console) -> None:
 
 def _print_table(rows: Sequence[Row], console: Console) -> None:
     lines = [tuple(label(code) for code in COLUMNS), *(_cells(row) for row in rows)]
-    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(COLUMNS))]
-    for line in lines:
-        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
-        printed(console, Text(GAP.join(padded).rstrip()))
+    printed(console, *map(Text, padded(lines)))
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -89,7 +85,7 @@ def _below(one: Subject) -> list[str]:
         lines.append(say(one.unchanged))
     lines += [say(said) for said in one.waivers]
     if one.comparison is not None:
-        lines += compared(one.comparison)
+        lines += ["", *compared(one.comparison)]
     if one.failure is not None:
         lines += ["", say(message("first-failure", check=one.failure.title))]
         lines += [line for verdict in one.failure.lines for line in _verdict(verdict)]
@@ -110,7 +106,7 @@ def _below(one: Subject) -> list[str]:
 
 def compared(found: ComparisonBlock) -> list[str]:
     """The comparison of one subject with a baseline, line by line."""
-    lines = ["", about(label("compare-title"), say(found.headline))]
+    lines = [about(label("compare-title"), say(found.headline))]
     lines += [f"  {say(said)}" for said in (found.moved, found.samples) if said is not None]
     lines.append(f"  {about(label('compare-changed'), between('semicolon', map(say, found.changed)))}")
     for line in found.lines:

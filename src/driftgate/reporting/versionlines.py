@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -16,12 +15,12 @@ from driftgate.escaping import terminal
 from driftgate.messages.message import message
 from driftgate.reporting.consolelines import (
     COLOURS,
-    GAP,
     between,
     bounded,
     label,
     mark,
     named,
+    padded,
     placed,
     printed,
     say,
@@ -44,10 +43,7 @@ def show_gate(lines: Sequence[GateLine], policy: str, console: Console) -> None:
         found = " ".join(terminal.inert(part) for part in (line.value, line.limit) if part) or _worst(line.verdicts)
         name = f"{named(line.subject)} {named(line.target)}"
         rows.append((CELLS[line.outcome], name, what, found, why))
-    widths = [max((cell_len(row[column]) for row in rows), default=0) for column in range(5)]
-    for row in rows:
-        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
-        printed(console, Text(GAP.join(padded).rstrip(), style=COLOURS[row[0]]))
+    printed(console, *(Text(line, style=COLOURS[row[0]]) for row, line in zip(rows, padded(rows), strict=True)))
     outcome = outcome_of(lines)
     broken = sum(line.outcome is not Outcome.PASSED for line in lines)
     told = message(f"gate-{outcome.value}", policy=policy, count=len(lines), broken=broken)
@@ -56,14 +52,12 @@ def show_gate(lines: Sequence[GateLine], policy: str, console: Console) -> None:
 
 def _worst(verdicts: Sequence[Verdict]) -> str:
     """The number of the worst verdict that has one, with its limit and where it stands."""
-    numbers = [one for one in sorted(verdicts, key=severity, reverse=True) if reading(one) is not None]
-    if not numbers:
-        return ""
-    number = reading(numbers[0])
-    if number is None:
-        return ""
-    where = between("comma", [part for part in (numbers[0].target, placed(place(numbers[0]))) if part])
-    return f"{valued(number)} {bounded(number)}{within(where)}"
+    for worst in sorted(verdicts, key=severity, reverse=True):
+        number = reading(worst)
+        if number is not None:
+            where = between("comma", [part for part in (worst.target, placed(place(worst))) if part])
+            return f"{valued(number)} {bounded(number)}{within(where)}"
+    return ""
 
 
 def show_comparison(found: Comparison, console: Console) -> None:
@@ -72,8 +66,8 @@ def show_comparison(found: Comparison, console: Console) -> None:
     for one in step.subjects:
         title = f"{named(one.subject)} {named(one.target)}{mark('colon')}{named(step.base)} → {named(step.head)}"
         printed(console, Text(), Text(title, style="bold"))
-        for number, line in enumerate(compared(one.block)[1:]):
-            printed(console, Text(line, style=COLOURS[one.block.cell] if number == 0 else ""))
+        first, *rest = compared(one.block)
+        printed(console, Text(first, style=COLOURS[one.block.cell]), *map(Text, rest))
     if step.gone is not None:
         printed(console, Text(say(step.gone)))
 
@@ -87,8 +81,4 @@ def show_trends(found: Sequence[Trend], versions: Sequence[str], console: Consol
     for line in trend_lines(found):
         name = f"{named(line.subject)} {named(line.target)}"
         lines.append((name, say(line.what), *map(terminal.inert, line.texts), line.bars))
-    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(head))]
-    printed(console, Text(), Text(label("compare-trend"), style="bold"))
-    for line_ in lines:
-        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line_, widths, strict=True))
-        printed(console, Text(GAP.join(padded).rstrip()))
+    printed(console, Text(), Text(label("compare-trend"), style="bold"), *map(Text, padded(lines)))

@@ -9,7 +9,7 @@ from driftgate.comparing.trend import Trend
 from driftgate.domain.comparisons import Comparison
 from driftgate.reporting.markdown import github
 from driftgate.reporting.sparkline import sparkline
-from driftgate.reporting.view.comparison import TrendLine, VersionStep, step_of, trend_line
+from driftgate.reporting.view.comparison import TrendLine, step_of, trend_line
 
 
 def versions_summary(steps: Sequence[Comparison], found: Sequence[Trend]) -> str:
@@ -18,16 +18,12 @@ def versions_summary(steps: Sequence[Comparison], found: Sequence[Trend]) -> str
         github()
         .get_template("versions.md.j2")
         .render(
-            steps=tuple(_steps(steps)),
+            steps=tuple(map(step_of, steps)),
             trends=tuple(trend_lines(found)),
             versions=(steps[0].base.label, *(step.head.label for step in steps)),
         )
     )
     return made
-
-
-def _steps(steps: Sequence[Comparison]) -> Iterator[VersionStep]:
-    yield from map(step_of, steps)
 
 
 def trend_lines(found: Sequence[Trend]) -> Iterator[TrendLine]:

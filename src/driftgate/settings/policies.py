@@ -122,7 +122,7 @@ class PolicySettings(Section):
     def _gather(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
-        own = {"extends", "require", "uncertainty", "accepts", "samples", "skipped", "regressions", "same-commit"}
+        own = {hyphens(name) for name in cls.model_fields} - {"limits"}
         return {
             **{key: item for key, item in value.items() if key in own},
             "limits": {key: item for key, item in value.items() if key not in own},

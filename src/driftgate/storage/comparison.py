@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from driftgate.domain.comparisons import Change, Comparison
-from driftgate.storage.document import encoded_json, finite, published
+from driftgate.storage.document import encoded, published
 
 SCHEMA: Literal["driftgate.comparison"] = "driftgate.comparison"
 VERSION: Literal[1] = 1
@@ -29,11 +29,11 @@ class ComparisonDocument(BaseModel):
 
 def encode_comparison(steps: Sequence[Comparison], whole: Comparison) -> bytes:
     """The steps from version to version; `whole`, the last against the first, says change and exit code."""
-    made = ComparisonDocument(
-        schema_=SCHEMA, version=VERSION, change=whole.change, exit_code=whole.exit_code, comparisons=tuple(steps)
+    return encoded(
+        ComparisonDocument(
+            schema_=SCHEMA, version=VERSION, change=whole.change, exit_code=whole.exit_code, comparisons=tuple(steps)
+        )
     )
-    values = finite(made.model_dump(mode="json"))
-    return encoded_json({"schema": values.pop("schema_"), **values})
 
 
 def comparison_schema() -> Mapping[str, Any]:

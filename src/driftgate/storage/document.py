@@ -214,9 +214,13 @@ def encode_results(results: Results) -> dict[str, bytes]:
         else StoredJudgement(outcome=results.outcome, exit_code=results.exit_code, subjects=judgement),
         comparison=results.comparison,
     )
-    values = finite(document.model_dump(mode="json"))
-    values = {"schema": values.pop("schema_"), **values}
-    return {FACTS: npz_bytes(tables.arrays), RESULTS: encoded_json(values)}
+    return {FACTS: npz_bytes(tables.arrays), RESULTS: encoded(document)}
+
+
+def encoded(document: BaseModel) -> bytes:
+    """A document whose model calls its key `schema` by another name, as it is written."""
+    values = _finite(document.model_dump(mode="json"))
+    return encoded_json({"schema": values.pop("schema_"), **values})
 
 
 def encoded_json(values: object) -> bytes:
@@ -262,7 +266,7 @@ def results_schema() -> Mapping[str, Any]:
 
 def published(adapter: TypeAdapter[Any], title: str, description: str) -> Mapping[str, Any]:
     """The schema of a document whose models call its key `schema` by another name."""
-    schema = adapter.json_schema(schema_generator=FiniteSchema, mode="serialization")
+    schema = adapter.json_schema(schema_generator=_Schema, mode="serialization")
     properties = schema["properties"]
     schema["properties"] = {"schema": properties.pop("schema_"), **properties}
     schema["required"] = ["schema" if name == "schema_" else name for name in schema["required"]]
@@ -270,20 +274,20 @@ def published(adapter: TypeAdapter[Any], title: str, description: str) -> Mappin
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": title, "description": told}
 
 
-class FiniteSchema(GenerateJsonSchema):
+class _Schema(GenerateJsonSchema):
     """Numbers that are not finite are written as strings."""
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
         return {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
 
 
-def finite(value: Any) -> Any:  # noqa: ANN401 - JSON of any form
+def _finite(value: Any) -> Any:  # noqa: ANN401 - JSON of any form
     """Numbers that are not finite as strings, which JSON can hold."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _stored(facts: Facts, tables: _Tables) -> StoredFacts:

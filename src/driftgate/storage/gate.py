@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from driftgate.domain.gates import GateLine, outcome_of
 from driftgate.domain.judgement import Outcome
 from driftgate.domain.results import EXIT_CODES
-from driftgate.storage.document import encoded_json, finite, published
+from driftgate.storage.document import encoded, published
 
 SCHEMA: Literal["driftgate.gate"] = "driftgate.gate"
 VERSION: Literal[1] = 1
@@ -32,16 +32,16 @@ class GateDocument(BaseModel):
 def encode_gate(lines: Sequence[GateLine], policy: str) -> bytes:
     """The lines of a policy with what they come to."""
     outcome = outcome_of(lines)
-    made = GateDocument(
-        schema_=SCHEMA,
-        version=VERSION,
-        policy=policy,
-        outcome=outcome,
-        exit_code=EXIT_CODES[outcome],
-        lines=tuple(lines),
+    return encoded(
+        GateDocument(
+            schema_=SCHEMA,
+            version=VERSION,
+            policy=policy,
+            outcome=outcome,
+            exit_code=EXIT_CODES[outcome],
+            lines=tuple(lines),
+        )
     )
-    values = finite(made.model_dump(mode="json"))
-    return encoded_json({"schema": values.pop("schema_"), **values})
 
 
 def gate_schema() -> Mapping[str, Any]:

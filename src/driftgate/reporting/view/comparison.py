@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,12 +44,12 @@ class ComparisonBlock:
 
     cell: str
     headline: Message
-    samples: Message | None
-    moved: Message | None
-    changed: tuple[Message, ...]
-    lines: tuple[ComparedLine, ...]
-    same: Message | None
-    cut: Message | None
+    samples: Message | None = None
+    moved: Message | None = None
+    changed: tuple[Message, ...] = ()
+    lines: tuple[ComparedLine, ...] = ()
+    same: Message | None = None
+    cut: Message | None = None
 
 
 def comparison_block(compared: Comparison | None, key: tuple[str, str]) -> ComparisonBlock | None:
@@ -59,19 +58,18 @@ def comparison_block(compared: Comparison | None, key: tuple[str, str]) -> Compa
         return None
     if compared.problem is not None:
         told = message("compare-baseline-absent", reason=compared.problem)
-        return ComparisonBlock("ERROR", told, None, None, (), (), None, None)
+        return ComparisonBlock("ERROR", told)
     one = compared.of(key)
     if one is None:
         is_new = key in compared.new
-        return ComparisonBlock("-", message("compare-new-subject"), None, None, (), (), None, None) if is_new else None
+        return ComparisonBlock("-", message("compare-new-subject")) if is_new else None
     return block(one, compared.base.label)
 
 
 def block(one: SubjectComparison, base: str) -> ComparisonBlock:
     """One subject's comparison in words."""
     moved = sorted((row for row in one.rows if row.change is not Change.SAME), key=_rank)
-    counted = Counter(row.kind for row in one.rows if row.change is Change.SAME)
-    same = sum(counted.values())
+    same = len(one.rows) - len(moved)
     return ComparisonBlock(
         cell=CELLS[one.change],
         headline=headline(one, base),

@@ -11,6 +11,7 @@ from driftgate.messages.text import number
 from driftgate.reporting.view.graph import NAME
 
 MOST = 200  # tensors of a link
+MOST_PERCENTILES = 20  # of them those whose percentiles stand in a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,16 @@ class Spread:
 def spreads(link: str, facts: Facts | None, most: int) -> tuple[Spread, ...]:
     """The tensors of a link whose values were counted, at most `most`, the worst first."""
     found: tuple[Investigation, ...] = facts.investigations if facts is not None else ()
-    return tuple(_spread(one) for each in found if each.link == link for one in each.histograms[:most])
+    return tuple(
+        _spread(one, percentiles=place < MOST_PERCENTILES)
+        for each in found
+        if each.link == link
+        for place, one in enumerate(each.histograms[:most])
+    )
 
 
-def _spread(found: Histogram) -> Spread:
+def _spread(found: Histogram, *, percentiles: bool) -> Spread:
+    told = found.percentiles if percentiles else ()
     return Spread(
         tensor=shortened(one_line(found.tensor), NAME),
         low=found.low,
@@ -54,7 +61,7 @@ def _spread(found: Histogram) -> Spread:
         candidate=found.counts_b,
         clip=found.clip,
         clip_text="" if found.clip is None else " … ".join(_short(bound) for bound in found.clip),
-        percentiles=tuple(PercentileLine(number(q), _short(a), _short(b)) for q, a, b in found.percentiles),
+        percentiles=tuple(PercentileLine(number(q), _short(a), _short(b)) for q, a, b in told),
     )
 
 

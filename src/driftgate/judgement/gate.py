@@ -125,8 +125,8 @@ def _commit(gated: Gated, blank: GateLine) -> GateLine:
     line = replace(
         blank,
         clause=Clause.COMMIT,
-        value=gated.commit[:12],
-        limit=f"= {gated.wanted_commit[:12]}" if gated.wanted_commit else "",
+        value=gated.commit[:SHOWN],
+        limit=f"= {gated.wanted_commit[:SHOWN]}" if gated.wanted_commit else "",
     )
     if not gated.commit or not gated.wanted_commit:
         return replace(line, reason=message("gate-no-commit" if not gated.commit else "gate-no-wanted-commit"))
