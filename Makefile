@@ -14,7 +14,7 @@ PACKAGE := .venv/package.stamp
 TOOLS := .venv/tools.stamp
 CATALOGUE := src/driftgate/messages/locale/zh_CN/LC_MESSAGES/driftgate
 
-SCHEMAS := bundle comparison config gate results samples
+SCHEMAS := bundle comparison config gate history results samples
 
 .PHONY: all demo test lint types floors schemas schema-check packaging github localisation diagnosis diagnosis-report chains bundles page board field act bench review dist clean
 all: test lint types floors schema-check packaging github localisation diagnosis chains bundles page board field act

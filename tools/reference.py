@@ -254,10 +254,17 @@ policies:
   release:
     extends: pull-request
     require: all
+    regressions: fail
     original_float..optimized_float: {range: 0.00001}
     board: {latency-ms: 15, fps-drop: 5%}
     accepts: [rounding-lsb]
 """,
+    ),
+    Section(
+        "policies.NAME.history",
+        3,
+        "HistorySettings",
+        "policies: {release: {history: {runs: 50, score-drop: 0.5%, latency-rise: 5%}}}",
     ),
     Section(
         "waivers",

@@ -37,7 +37,18 @@ CHOICES = {
     "include-models": ("false", "true"),
     "lang": languages.CHOICES,
 }
-TEXTS = ("config", "out", "subject", "policy", "profile", "artifact", "full-bundle", "bundle-size", "baseline")
+TEXTS = (
+    "config",
+    "out",
+    "subject",
+    "policy",
+    "profile",
+    "artifact",
+    "full-bundle",
+    "bundle-size",
+    "baseline",
+    "base-config",
+)
 #: What tells one report of a run from the others, in the artifact's name and for the comment.
 TELLING = ("config", "out", "subject", "policy", "profile")
 #: What user code has no use for: tokens, and the files by which a step would change later steps and outputs.
@@ -58,6 +69,7 @@ WITHHELD = (
     "GITHUB_STEP_SUMMARY",
 )
 RESULTS, SUMMARY, JUNIT, BUNDLE = "results.json", "summary.md", "junit.xml", "bundle.zip"
+HISTORY = "history.json"
 COMMENT, ANNOTATIONS = "comment.md", "annotations.json"
 #: Our own file in the report: what `driftgate.publication` must know of it in another run.
 PUBLICATION = "publication.json"
@@ -79,6 +91,7 @@ class Inputs:
     policy: str | None
     profile: str | None
     baseline: str | None
+    base_config: str | None
     artifact: str
     key: str
     bundle: tuple[str, ...] = ()  # what is said to the verb of the evidence bundle
@@ -111,6 +124,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         policy=given["policy"] or None,
         profile=given["profile"] or None,
         baseline=given["baseline"] or None,
+        base_config=given["base-config"] or None,
         artifact=given["artifact"] or _artifact_name(given, environment),
         key=f"{environment.get('GITHUB_JOB', 'job')}-{_leg(given, environment)}",
         bundle=tuple(bundle_arguments(given, Path(environment.get("GITHUB_WORKSPACE") or ".").absolute())),
@@ -160,7 +174,7 @@ def run(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DR
         "comment": inputs.out / COMMENT,
         "bundle": inputs.out / BUNDLE,
     }
-    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE):
+    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE, HISTORY):
         (inputs.out / stale).unlink(missing_ok=True)
     write_outputs(environment, {"report": str(inputs.out), "artifact": inputs.artifact})
 
@@ -236,6 +250,11 @@ def _leg(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
 
 def _artifact_name(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """A name that no other leg, job or attempt of the run has: a run takes each name once."""
+    return "-".join(_parts(given, environment))
+
+
+def _parts(given: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Of the default name: the last two are the attempt and the leg."""
     parts = (
         "driftgate",
         given["subject"] or Path(given["config"]).stem,
@@ -243,7 +262,20 @@ def _artifact_name(given: Mapping[str, str], environment: Mapping[str, str]) -> 
         environment.get("GITHUB_RUN_ATTEMPT", "1"),
         _leg(given, environment),
     )
-    return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-")[:60] for part in parts)
+    return tuple(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-")[:60] for part in parts)
+
+
+def artifact_pattern(environment: Mapping[str, str]) -> Iterator[re.Pattern[str]]:
+    """What the same upload of another run may be called, the best first: by another attempt, and, where only one job
+    made any, by other inputs. A name that is given stands alone."""
+    given = {name: _given(environment, name) for name in (*TEXTS, *CHOICES)}
+    if given["artifact"]:
+        yield re.compile(re.escape(given["artifact"]))
+        return
+    *stem, _attempt, leg = _parts(given, environment)
+    start = "-".join(map(re.escape, stem))
+    yield re.compile(rf"{start}-(?P<attempt>\d+)-{leg}")
+    yield re.compile(rf"{start}-(?P<attempt>\d+)-(?P<leg>[0-9a-f]{{8}})")
 
 
 def _relative(file: object, workspace: Path) -> str | None:
@@ -261,6 +293,7 @@ def _arguments(inputs: Inputs) -> Iterable[str]:
         ("policy", inputs.policy),
         ("profile", inputs.profile),
         ("baseline", inputs.baseline),
+        ("base-config", inputs.base_config),
     )
     for name, value in options:
         if value is not None:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from driftgate.domain.facts import OF_ARTIFACT, ToolFacts
+from driftgate.domain.facts import BYTES, OF_ARTIFACT, SHA256, ToolFacts
 from driftgate.messages.message import Param
+from driftgate.storage.hashing import file_digest
 from driftgate.vendor.derived import march_fits
 
 
 def artifact_facts(stage: str, told: Mapping[str, str], target: str, path: Path | None) -> tuple[ToolFacts, ...]:
-    """The facts of a stage's artifact and its size; none where it says nothing."""
+    """The facts of a stage's artifact, the size and the SHA-256 of its file; none where it says nothing."""
     if not told:
         return ()
     fits = march_fits(told.get("march"), target)
@@ -21,5 +22,6 @@ def artifact_facts(stage: str, told: Mapping[str, str], target: str, path: Path 
         values["march-fits"] = fits
     with suppress(OSError):
         if path is not None and path.is_file():
-            values["bytes"] = path.stat().st_size
+            values[BYTES] = path.stat().st_size
+            values[SHA256] = file_digest(path)
     return (ToolFacts(stage, OF_ARTIFACT, tuple(values.items())),)

@@ -22,6 +22,7 @@ from driftgate.action import (
     COMMENT,
     DRIFTGATE,
     EXIT_CODES,
+    HISTORY,
     JUNIT,
     PUBLICATION,
     RESULTS,
@@ -38,6 +39,7 @@ from driftgate.github.payload import items_at, text_at
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.runner import ERROR, annotate, append_summary, fail, no_commands, speak_as_asked, write_outputs
+from driftgate.storage.built import PROVENANCE
 from driftgate.storage.hashing import file_digest
 from driftgate.storage.planfile import PLAN
 
@@ -46,8 +48,8 @@ SHARD = "driftgate-shard-"
 MATRIX, PACKS = "matrix.json", "packs"
 #: Beside the packs: wheels for runners without a network. No leg's name begins with an underscore.
 WHEELHOUSE = "_wheelhouse"
-#: In the report: the user's template for the comment, and what was built from what.
-TEMPLATE, PROVENANCE = "template.md.j2", "provenance.json"
+#: In the report: the user's template for the comment.
+TEMPLATE = "template.md.j2"
 #: What a pool says that names no labels of its own.
 UNNAMED = ["self-hosted"]
 #: What tells one call of the workflow from another, for the comment.
@@ -110,7 +112,10 @@ def judge(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = 
     asked = [f"--config={_given(environment, 'config')}", f"--plan={_place(environment, 'plan')}", f"--out={out}"]
     given = {name: _given(environment, name) for name in ("bundle", "include-models", "full-bundle", "bundle-size")}
     asked += [*bundle_arguments(given, _workspace(environment)), *([f"--policy={policy}"] if policy else [])]
-    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE):
+    asked += [
+        f"--{name}={_place(environment, name)}" for name in ("baseline", "base-config") if _given(environment, name)
+    ]
+    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE, HISTORY):
         (out / stale).unlink(missing_ok=True)
     brought = map(str, shards(_place(environment, "shards")))
     with no_commands(log):

@@ -528,4 +528,5 @@ def _run(runner: _Runner, leg: Leg) -> Run:
         feeds=runner.feeds,
         signature=None if session is None else session.signature,
         notes=tuple(runner.notes),
+        day=time.strftime("%Y-%m-%d", time.gmtime()),
     )

@@ -66,6 +66,7 @@ FLOORS = (
     "installation",
     "action",
     "publication",
+    "fetching",
     "jobs",
     "building",
     "watchdog",

@@ -348,15 +348,25 @@ def test_every_pair_of_outcomes(old: Outcome, new: Outcome, change: Change, code
     assert found.exit_code == code
 
 
-def test_other_labels_make_scores_incomparable(demo: Results) -> None:
+@pytest.mark.parametrize("shift", [0, 1])
+def test_scores_by_other_labels_are_incomparable(demo: Results, shift: int) -> None:
+    """By what the labels of the samples say, not by the file that says it."""
+
     def relabelled(facts: Facts) -> Facts:
         specs = tuple(replace(spec, labels="other") for spec in facts.plan.scores)
-        return replace(facts, plan=replace(facts.plan, scores=specs))
+        scores = []
+        for records in facts.scores:
+            values = records.values.copy()
+            values[:, records.columns.index("label")] += shift
+            scores.append(replace(records, values=values))
+        return replace(facts, plan=replace(facts.plan, scores=specs), scores=tuple(scores))
 
-    one = only(compared(demo, edited(demo, relabelled)))
-    assert row(one, RowKind.SCORE, "hbm", "top1").change is Change.UNKNOWN
-    assert not [r for r in one.rows if r.kind is RowKind.LOSS]
-    assert [c.name for c in one.changed if c.what is Thing.SCORING] == ["top1 labels"]
+    found = compared(demo, edited(demo, relabelled))
+    one = only(found)
+    assert row(one, RowKind.SCORE, "hbm", "top1").change is (Change.UNKNOWN if shift else Change.SAME)
+    assert bool([r for r in one.rows if r.kind is RowKind.LOSS]) is not bool(shift)
+    assert [c.name for c in one.changed if c.what is Thing.SCORING] == (["top1 labels"] if shift else [])
+    assert found.exit_code == (2 if shift else 0)
 
 
 def test_nothing_finite_any_more_is_worse(demo: Results) -> None:

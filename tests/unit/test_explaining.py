@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from driftgate.demo.faults import FAULTS
-from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Finding, Outcome, Policy
 from driftgate.judgement.codes import CODES, Verdict
 from driftgate.judgement.findings import settled
@@ -22,6 +20,7 @@ from driftgate.storage.document import read_results
 from support.commandline import call, rows
 from support.models import answer, tiny
 from support.project import LOSS, Project, inputs, two_stages, whole_chain
+from support.situations import elsewhere, recorded
 
 #: What each fault of the demo is called, and what it is about.
 CAUSES = {
@@ -175,7 +174,7 @@ def test_one_artifact_with_other_numbers_elsewhere_is_drift(tmp_path: Path) -> N
     """s5-flaky-environment: the shards of two machines, one of which has no VNNI."""
     project = two_stages(tmp_path)
     (facts,) = read_results(checked(project)).facts
-    there = elsewhere(facts, "x86_64 only_here", 0.5)
+    there = elsewhere(facts, 0.5, cpu="x86_64 only_here")
     both = replace(
         facts,
         runs=(*facts.runs, *there.runs),
@@ -189,44 +188,10 @@ def test_one_artifact_with_other_numbers_elsewhere_is_drift(tmp_path: Path) -> N
     assert drift[0].confirmed
     assert "only_here" in drift[0].subjects
     assert len(drift[0].evidence) == 2
-    assert judge(elsewhere(facts, "x86_64 only_here", 0.0), Policy()).findings == ()
-
-
-def elsewhere(facts: Facts, cpu: str, error: float) -> Facts:
-    """The same runs in another environment, off by so much."""
-    names = {environment.id: replace(environment, cpu=cpu) for environment in facts.environments}
-    runs = tuple(
-        replace(run, id=f"{run.id}-there", environment=names[run.environment].id) if run.environment in names else run
-        for run in facts.runs
-    )
-    known = {before.id: after.id for before, after in zip(facts.runs, runs, strict=True)}
-    measured = tuple(
-        replace(
-            m,
-            run_a=known[m.run_a],
-            run_b=known[m.run_b],
-            rows=replace(m.rows, max_abs=m.rows.max_abs + error, sum_dd=m.rows.sum_dd + error**2),
-            channels=None,
-        )
-        for m in facts.measurements
-    )
-    return replace(facts, runs=runs, environments=tuple(names.values()), measurements=measured)
+    assert judge(elsewhere(facts, cpu="x86_64 only_here"), Policy()).findings == ()
 
 
 # --- findings and verdicts
-
-
-def recorded(folder: Path, reference: NDArray[Any], candidate: NDArray[Any]) -> Project:
-    """Two recordings on a lossy link without a score."""
-    project = Project(folder)
-    project.subject = {
-        "artifacts": {
-            "optimized_float": project.npz("float.npz", y=reference),
-            "calibrated": project.npz("calibrated.npz", y=candidate),
-        },
-        "samples": {"raw": project.npz("eval.npz", x=np.arange(len(reference), dtype=np.float32)[:, None])},
-    }
-    return project
 
 
 def test_one_lsb_passes_only_where_the_policy_accepts_it(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ WRITES = {
 TOGETHER = ("driftgate.yml", "check")
 #: What a step of ours runs that runs code of the user's in turn, and what does not.
 OF_THE_USER = ("driftgate.jobs plan", "driftgate.jobs host", "driftgate.jobs board", "driftgate.jobs judge")
-OURS_ALONE = ("driftgate.jobs gate", "driftgate.watchdog")
+OURS_ALONE = ("driftgate.jobs gate", "driftgate.watchdog", "driftgate.fetching")
 
 
 def parsed(file: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from driftgate.commands.checking import STALE, check
 from driftgate.commands.effort import cache_options, effort, effort_options, recall_of
 from driftgate.commands.links import run_links
 from driftgate.commands.speaking import LogText, guarded, verbose_option
-from driftgate.commands.versions import baseline_option
+from driftgate.commands.versions import base_option, baseline_option
 from driftgate.demo.build import build
 from driftgate.storage.folder import remove_all
 
@@ -26,6 +26,7 @@ DEMO = "demo"
 @click.option("--policy", help="The policy to judge by.")
 @click.option("--profile", help="The subset of samples to use.")
 @baseline_option
+@base_option
 @click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
 @click.option("--nodes/--no-nodes", default=True, help="Look for the first diverging node of the first failing link.")
 @effort_options
@@ -40,6 +41,7 @@ def command(
     policy: str | None,
     profile: str | None,
     baseline: Path | None,
+    base_config: Path | None,
     as_json: bool,
     nodes: bool,
     memory: str,
@@ -75,4 +77,5 @@ def command(
         recall=recall_of(cache, cache_size),
         wish=wished,
         baseline=baseline,
+        base_config=base_config,
     )

@@ -15,7 +15,7 @@ from driftgate import __version__
 from driftgate.aside import Aside
 from driftgate.boardcheck import board_checked
 from driftgate.commands.bundles import NEVER, Failing, Ground, Wish, leave_bundle
-from driftgate.commands.provenance import provenance
+from driftgate.commands.provenance import provenance, today
 from driftgate.commands.speaking import (
     EXIT_ERROR,
     LogText,
@@ -26,8 +26,11 @@ from driftgate.commands.speaking import (
     stdout,
     stopped_while_waiting,
 )
-from driftgate.commands.versions import compared_with
+from driftgate.commands.versions import base_configuration, held_against
+from driftgate.comparing.history import continued
+from driftgate.comparing.levels import levels
 from driftgate.domain.chain import Link
+from driftgate.domain.comparisons import Changed, PastRun
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Investigation
 from driftgate.domain.judgement import Judgement, Policy
@@ -54,9 +57,11 @@ from driftgate.reporting.markdown import summary
 from driftgate.reporting.page import html_page
 from driftgate.reporting.terminal import show
 from driftgate.settings.load import Config, load
+from driftgate.settings.ruling import ruled
 from driftgate.storage.bundle import BUNDLE, forget_parts
 from driftgate.storage.document import FACTS, RESULTS, encode_results
 from driftgate.storage.folder import remove_tree, write_all
+from driftgate.storage.history import HISTORY, encode_history
 from driftgate.storage.planfile import ORIGIN, write_origin
 from driftgate.verifying import Verifier, second_opinion
 
@@ -66,7 +71,7 @@ JUNIT, SUMMARY, PAGE, LOG_FILE = "junit.xml", "summary.md", "index.html", "drift
 ANNOTATIONS, COMMENT = "annotations.json", "comment.md"
 OUTPUTS = (RESULTS, FACTS, JUNIT, SUMMARY, PAGE, ANNOTATIONS, COMMENT, LOG_FILE)
 #: What of an earlier run must not be taken for this one's.
-STALE = (*OUTPUTS, BUNDLE, ORIGIN)
+STALE = (*OUTPUTS, BUNDLE, ORIGIN, HISTORY)
 #: The folder of the smallest part that shows the first divergence.
 REPRO = "repro"
 NOWHERE = CommentLinks()
@@ -90,6 +95,7 @@ def check(
     recall: Recall | None = None,
     wish: Wish = NO_BUNDLE,
     baseline: Path | None = None,
+    base_config: Path | None = None,
 ) -> int:
     """Run everything a configuration asks for and return the exit code; what an earlier run left in `out` must be
     gone already."""
@@ -99,7 +105,8 @@ def check(
     config = load(config_path)
     configured(config)
     jobs = prepare(config, subjects=subjects, profile=profile)
-    policies = {job.plan.subject: config.policy(policy, job.plan.subject) for job in jobs}
+    ruling = ruled(config, base_configuration(base_config), policy, (job.plan.subject for job in jobs))
+    policies = ruling.policies
     failing = Failing() if effort is None else Failing(effort.samples)
     with stopped_while_waiting() as breakable, private_folder(out, effort, wish) as repros:
         asides = {} if effort is None else {job.plan.key: effort.aside() for job in jobs}
@@ -131,6 +138,7 @@ def check(
             links=links,
             pictures=no_pictures if interrupted else pictures,
             baseline=baseline,
+            pending=ruling.pending,
         )
         origin = provenance(os.environ)
         if origin.sha:
@@ -358,13 +366,19 @@ def deliver(
     links: CommentLinks = NOWHERE,
     pictures: Callable[[Results], Sequence[Picture]] = no_pictures,
     baseline: Path | None = None,
+    pending: tuple[Changed, ...] = (),
 ) -> Delivered:
     """Judge, write every report together where there is a folder for them, show the table. Of what tools and machines
     said, secrets and addresses are in none of them."""
     masked = tuple(map(hiding().facts, facts))
-    results = Results(replace(TOOL, language=spoken()), masked, judged(masked, policies))
-    results = replace(results, comparison=compared_with(baseline, results, provenance(os.environ).sha))
+    results = Results(replace(TOOL, language=spoken()), masked, judged(masked, policies), pending=pending)
+    origin = provenance(os.environ)
+    past = held_against(baseline, results, origin.sha, policies)
+    results = replace(results, comparison=past.comparison)
     files = encode_results(results)
+    if origin.sha or baseline is not None:
+        run = PastRun(origin.sha, origin.run, today())
+        files[HISTORY] = encode_history(continued(past.history, run, levels(results)))
     log(message("outcome", outcome=results.outcome.value))
     if out is not None:
         file, line = (str(config.lines.path), config.lines.of) if config is not None else (None, None)

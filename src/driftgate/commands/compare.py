@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -42,8 +43,8 @@ def command(versions: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
         known = [stack.enter_context(read_version(path)) for path in versions]
         steps = [_compared(base, head) for base, head in pairwise(known)]
         whole = steps[0] if len(steps) == 1 else _compared(known[0], known[-1])
+        found = trends(_along(known)) if len(steps) > 1 else ()
     encoded = encode_comparison(steps, whole)
-    found = trends(steps) if len(steps) > 1 else ()
     if out is not None:
         text = versions_summary(steps, found)
         write_all(out, {COMPARISON: encoded, COMPARED: text.encode("utf-8", "backslashreplace")})
@@ -60,3 +61,16 @@ def _compared(base: Known, head: Known) -> Comparison:
     return compare_results(
         base.results, head.results, labels=(base.label, head.label), commits=(base.commit, head.commit)
     )
+
+
+def _along(known: Sequence[Known]) -> list[Comparison]:
+    """The steps over the samples that every version has, so that a line of numbers is of one set of them."""
+    common: dict[tuple[str, str], set[str]] = {}
+    for version in known:
+        for facts in version.results.facts:
+            digests = set(facts.plan.samples.digests)
+            common[facts.plan.key] = common.get(facts.plan.key, digests) & digests
+    return [
+        compare_results(base.results, head.results, labels=(base.label, head.label), among=common)
+        for base, head in pairwise(known)
+    ]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from driftgate.commands.provenance import provenance
+from driftgate.commands.provenance import provenance, today
 from driftgate.commands.speaking import configured, guarded, stdout
-from driftgate.commands.versions import baseline_option, compared_with, read_version
+from driftgate.commands.versions import Known, baseline_option, held_against, read_version, with_eroded
+from driftgate.comparing.history import before
+from driftgate.domain.comparisons import Comparison
 from driftgate.domain.gates import outcome_of
+from driftgate.domain.judgement import Policy
 from driftgate.domain.results import EXIT_CODES
 from driftgate.errors import UsageError
 from driftgate.escaping.commands import disarmed_json
@@ -18,7 +22,9 @@ from driftgate.judgement.gate import Gated, gate
 from driftgate.messages.message import message
 from driftgate.reporting.versionlines import show_gate
 from driftgate.settings.load import load
-from driftgate.storage.gate import encode_gate
+from driftgate.storage.built import PROVENANCE, built_files
+from driftgate.storage.folder import write_all
+from driftgate.storage.gate import GATE, encode_gate
 
 
 @click.command("gate")
@@ -29,9 +35,24 @@ from driftgate.storage.gate import encode_gate
 @click.option("--policy", required=True, help="The policy whose clauses must hold.")
 @baseline_option
 @click.option("--commit", help="The commit that is gated; without it, that of the CI's run.")
+@click.option(
+    "--built",
+    type=click.Path(path_type=Path),
+    help="What was built: a folder of files, or a provenance.json; without it, the one beside RESULTS.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help=f"Folder for {GATE}.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines as JSON.")
 @guarded
-def command(results: Path, config: Path, policy: str, baseline: Path | None, commit: str | None, as_json: bool) -> int:
+def command(
+    results: Path,
+    config: Path,
+    policy: str,
+    baseline: Path | None,
+    commit: str | None,
+    built: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
     """Judge RESULTS (a folder, results.json or bundle.zip) anew and print one line for each clause of the policy.
 
     Exit code 0: every clause holds; 1: one is broken; 2: one could not be established.
@@ -44,10 +65,25 @@ def command(results: Path, config: Path, policy: str, baseline: Path | None, com
         if unknown:
             raise UsageError(message("gate-unknown-subject", path=str(config), subjects=unknown))
         policies = {f.plan.subject: loaded.policy(policy, f.plan.subject) for f in known.results.facts}
-        compared = compared_with(baseline, known.results, known.commit)
-        lines = gate(Gated(known.results, known.commit, wanted), policies, compared or known.results.comparison)
+        compared = _compared(baseline, known, policies)
+        beside = results / PROVENANCE if results.is_dir() else results.with_name(PROVENANCE)
+        made = built_files(built or beside) if built is not None or beside.is_file() else None
+        lines = gate(Gated(known.results, known.commit, wanted, made, today()), policies, compared)
+    encoded = encode_gate(lines, policy)
+    if out is not None:
+        write_all(out, {GATE: encoded})
     if as_json:
-        stdout().print(disarmed_json(encode_gate(lines, policy).decode()), markup=False, end="")
+        stdout().print(disarmed_json(encoded.decode()), markup=False, end="")
     else:
         show_gate(lines, policy, stdout())
     return EXIT_CODES[outcome_of(lines)]
+
+
+def _compared(baseline: Path | None, known: Known, policies: Mapping[str, Policy]) -> Comparison | None:
+    """With the baseline that is given, else as the results have it; what slid is told anew, by these policies."""
+    if baseline is not None:
+        return held_against(baseline, known.results, known.commit, policies).comparison
+    found = known.results.comparison
+    if found is None or found.problem is not None or known.history is None:
+        return found
+    return with_eroded(found, known.results, before(known.history), policies)

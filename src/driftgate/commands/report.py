@@ -37,7 +37,7 @@ from driftgate.commands.effort import effort, effort_options
 from driftgate.commands.links import run_links
 from driftgate.commands.provenance import provenance
 from driftgate.commands.speaking import LogText, configured, guarded, log, verbose_option
-from driftgate.commands.versions import baseline_option
+from driftgate.commands.versions import base_configuration, base_option, baseline_option
 from driftgate.domain.facts import Facts, merge
 from driftgate.domain.judgement import Policy
 from driftgate.errors import UsageError
@@ -47,6 +47,7 @@ from driftgate.joining import Recorded, joined
 from driftgate.messages.message import Message, message
 from driftgate.plan import Job, planned_job
 from driftgate.settings.load import Config, load
+from driftgate.settings.ruling import Ruling, ruled
 from driftgate.storage.bundle import looks_like_bundle, unpacked_bundle
 from driftgate.storage.document import read_results
 from driftgate.storage.folder import remove_all, remove_tree
@@ -61,6 +62,7 @@ from driftgate.unchanged import UNCHANGED, kept
 @click.option("--plan", "planned", type=click.Path(path_type=Path), help="The plan.json of what must have reported.")
 @click.option("--policy", help="The policy to judge by.")
 @baseline_option
+@base_option
 @click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON instead of the table.")
 @effort_options
 @click.option(
@@ -78,6 +80,7 @@ def command(
     planned: Path | None,
     policy: str | None,
     baseline: Path | None,
+    base_config: Path | None,
     as_json: bool,
     node_samples: int,
     memory: str,
@@ -107,7 +110,7 @@ def command(
         configured(loaded)
     given = effort(memory, node_samples, repro=repro)
     wished = wish(bundle or (NEVER if planned is None else ON_FAILURE), include_models, full_bundle, bundle_size)
-    work = _Work(Failing(given.samples), given, loaded, policy)
+    work = _Work(Failing(given.samples), given, loaded, policy, base_configuration(base_config))
     held: dict[str, Policy] = {}
     with private_folder(out, given, wished) as repros:
         if planned is None:
@@ -117,26 +120,23 @@ def command(
             manifest = read_manifest(planned)
             work.prepare(manifest)
             merged = (*_of_plan(manifest, shards, work, repros), *kept(manifest, planned.parent / UNCHANGED))
-        policies = {
-            facts.plan.subject: held.get(facts.plan.subject, Policy())
-            if loaded is None
-            else loaded.policy(policy, facts.plan.subject)
-            for facts in merged
-        }
+        subjects = [facts.plan.subject for facts in merged]
+        ruling = Ruling({one: held.get(one, Policy()) for one in subjects}) if loaded is None else work.ruling(subjects)
         with of_file(out if not shards else shards[0]):
             done = deliver(
                 merged,
-                policies,
+                ruling.policies,
                 out,
                 as_json=as_json,
                 log_text=log_text,
                 config=loaded,
                 links=run_links(os.environ),
                 baseline=baseline,
+                pending=ruling.pending,
             )
         write_origin(out, provenance(os.environ))
         folders = {} if repros is None else {job.plan.key: own_folder(repros, job, work.jobs) for job in work.jobs}
-        ground = Ground(done.results, out, work.jobs, policies, work.failing, loaded, folders, work.absent)
+        ground = Ground(done.results, out, work.jobs, ruling.policies, work.failing, loaded, folders, work.absent)
         leave_bundle(ground, wished, quiet=as_json)
     return done.code
 
@@ -149,6 +149,7 @@ class _Work:
     effort: Effort
     config: Config | None
     policy: str | None
+    base: Config | None
     jobs: tuple[Job, ...] = ()
     absent: tuple[Message, ...] = ()
 
@@ -157,6 +158,10 @@ class _Work:
         prepared, self.absent = jobs_here(self.config, manifest.plans, manifest.profile)
         found = (planned_job(prepared, plan) for plan in manifest.plans)
         self.jobs = tuple(job for job in found if job is not None)
+
+    def ruling(self, subjects: Sequence[str]) -> Ruling:
+        """The policies of these subjects; none without a configuration."""
+        return Ruling({}) if self.config is None else ruled(self.config, self.base, self.policy, subjects)
 
     def job(self, facts: Facts) -> Job | None:
         """The job that made these facts."""
@@ -193,7 +198,7 @@ def _of_plan(manifest: Manifest, shards: Sequence[Path], work: _Work, repros: Pa
         one = joined(facts, folders, job)
         work.failing.recorded[facts.plan.key] = Recorded(one, folders)
         if job is not None and work.config is not None:
-            judgements = judged([one], {facts.plan.subject: work.config.policy(work.policy, facts.plan.subject)})
+            judgements = judged([one], work.ruling([facts.plan.subject]).policies)
             own = None if repros is None else own_folder(repros, job, work.jobs)
             (one,) = investigated([job], [one], judgements, work.effort, own)
             (one,) = explained([job], [one], judgements, work.effort, work.failing)

@@ -14,6 +14,7 @@ from driftgate.storage.bundle import bundle_schema
 from driftgate.storage.comparison import comparison_schema
 from driftgate.storage.document import results_schema
 from driftgate.storage.gate import gate_schema
+from driftgate.storage.history import history_schema
 from driftgate.storage.manifest import manifest_schema
 
 SCHEMAS: dict[str, Callable[[], Mapping[str, Any]]] = {
@@ -21,6 +22,7 @@ SCHEMAS: dict[str, Callable[[], Mapping[str, Any]]] = {
     "comparison": comparison_schema,
     "config": config_schema,
     "gate": gate_schema,
+    "history": history_schema,
     "results": results_schema,
     "samples": manifest_schema,
 }
@@ -35,7 +37,7 @@ def rendered(name: str) -> str:
 @click.argument("document", type=click.Choice(tuple(SCHEMAS)))
 @guarded
 def command(document: str) -> int:
-    """Print the JSON Schema of DOCUMENT: bundle (MANIFEST.json of a bundle), config (driftgate.yaml), results
-    (results.json), samples (samples.json)."""
+    """Print the JSON Schema of DOCUMENT: bundle (MANIFEST.json of a bundle), config (driftgate.yaml), history
+    (history.json), results (results.json), samples (samples.json); comparison and gate as `--json` prints them."""
     click.echo(rendered(document), nl=False)
     return 0

@@ -30,7 +30,7 @@ BUILD = (
 
 def speed_rows(base: Facts, head: Facts) -> Iterator[Row]:
     """What a board said of a stage, under the same number of threads on the same core."""
-    old, new = (dict(_performances(facts)) for facts in (base, head))
+    old, new = (dict(performances(facts)) for facts in (base, head))
     for key, told in new.items():
         known = old.get(key)
         if known is None:
@@ -56,7 +56,8 @@ def speed_rows(base: Facts, head: Facts) -> Iterator[Row]:
             )
 
 
-def _performances(facts: Facts) -> Iterator[tuple[tuple[str, str, str], Performance]]:
+def performances(facts: Facts) -> Iterator[tuple[tuple[str, str, str], Performance]]:
+    """What a board said, by stage, number of threads and core."""
     stage_of = {run.id: run.stage for run in facts.runs}
     for told in facts.performance:
         if told.run in stage_of:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from driftgate.comparing.pairing import SamplePairs
 from driftgate.domain.comparisons import Changed, Thing
 from driftgate.domain.facts import OF_ARTIFACT, Facts
 from driftgate.domain.judgement import Judgement
 from driftgate.domain.plan import ScoreSpec
 from driftgate.domain.runs import Environment
+from driftgate.judgement.scores import stage_records
 from driftgate.messages.message import Param
 
 SHOWN_DIGEST = 12
+RECORDED = "recorded"
+LABEL = "label"  # the column of a score's records that holds the truth
 ABSENT = "-"
 #: What a build's reports say of the toolchain: names that begin so, and those of an artifact.
 TOOLCHAIN_PREFIX, OF_TOOLCHAIN = "version-", ("version", "march")
@@ -27,8 +32,8 @@ def changed(base: Facts, head: Facts, pairs: SamplePairs) -> tuple[Changed, ...]
     return (
         *_plan(base, head),
         *_samples(base, head, pairs),
-        *_scoring(base, head),
-        *_artifacts(base, head),
+        *_scoring(base, head, pairs),
+        *_artifacts(base, head, pairs),
         *_told(base, head),
         *_environments(base, head),
     )
@@ -73,7 +78,21 @@ def _samples(base: Facts, head: Facts, pairs: SamplePairs) -> Iterator[Changed]:
         yield Changed(Thing.SAMPLES, "origin", *origins)
 
 
-def _scoring(base: Facts, head: Facts) -> Iterator[Changed]:
+def other_labels(spec: ScoreSpec, known: ScoreSpec, base: Facts, head: Facts, pairs: SamplePairs) -> bool:
+    """Whether the common samples have other labels: other files may say the same of them. Where the records hold no
+    labels, another file counts as other labels."""
+    if spec.labels == known.labels:
+        return False
+    for stage in head.plan.stages:
+        old, new = stage_records(base, known, stage), stage_records(head, spec, stage)
+        if old is None or new is None or not pairs.names or LABEL not in old.columns or LABEL not in new.columns:
+            continue
+        mine, theirs = pairs.head_records(new), pairs.base_records(old)
+        return not np.array_equal(mine.column(LABEL), theirs.column(LABEL))
+    return True
+
+
+def _scoring(base: Facts, head: Facts, pairs: SamplePairs) -> Iterator[Changed]:
     before = {spec.name: spec for spec in base.plan.scores}
     for spec in head.plan.scores:
         known = before.get(spec.name)
@@ -85,7 +104,7 @@ def _scoring(base: Facts, head: Facts) -> Iterator[Changed]:
             ("params", _params(known), _params(spec)),
             ("declared", known.declared or "", spec.declared or ""),
         ):
-            if old != new:
+            if old != new and (name != "labels" or other_labels(spec, known, base, head, pairs)):
                 yield Changed(
                     Thing.SCORING, f"{spec.name} {name}", old[:SHOWN_DIGEST] or ABSENT, new[:SHOWN_DIGEST] or ABSENT
                 )
@@ -95,17 +114,21 @@ def _params(spec: ScoreSpec) -> str:
     return " ".join(f"{name}={value:g}" for name, value in spec.params)
 
 
-def _artifacts(base: Facts, head: Facts) -> Iterator[Changed]:
+def _artifacts(base: Facts, head: Facts, pairs: SamplePairs) -> Iterator[Changed]:
+    """A recording of other samples is another file, and says nothing of what was recorded."""
+    recorded = {artifact.stage for artifact in head.plan.artifacts if artifact.backend == RECORDED}
     for stage in head.plan.stages:
         old, new = artifact_of(base, stage), artifact_of(head, stage)
         if old and old != new:
-            yield Changed(Thing.ARTIFACT, stage, old[:SHOWN_DIGEST], new[:SHOWN_DIGEST])
+            anew = stage in recorded and not pairs.all_common
+            what = Thing.RECORDING if anew else Thing.ARTIFACT
+            yield Changed(what, stage, old[:SHOWN_DIGEST], new[:SHOWN_DIGEST])
 
 
 def _told(base: Facts, head: Facts) -> Iterator[Changed]:
     """What tools and artifacts say of toolchain and settings."""
     before = {(one.source, one.kind): dict(one.values) for one in base.tool_facts}
-    seen: set[tuple[str, str, str]] = set()
+    seen: set[tuple[Thing | str, str, str]] = set()
     for one in head.tool_facts:
         known = before.get((one.source, one.kind))
         if known is None:
@@ -116,10 +139,10 @@ def _told(base: Facts, head: Facts) -> Iterator[Changed]:
             if what is None or old is None or old == new:
                 continue
             label = name.removeprefix(TOOLCHAIN_PREFIX) if what is Thing.TOOLCHAIN else f"{one.kind} {name}"
-            told = (label, _short(old), _short(new))
-            if told not in seen:  # each stage's artifact says the same
+            told = (what, _short(old), _short(new)) if what is Thing.TOOLCHAIN else (label, _short(old), _short(new))
+            if told not in seen:  # each stage's artifact says the same, and so does the log
                 seen.add(told)
-                yield Changed(what, *told)
+                yield Changed(what, label, _short(old), _short(new))
 
 
 def _kind(kind: str, name: str) -> Thing | None:

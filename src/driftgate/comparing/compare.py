@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from types import MappingProxyType
 
 from driftgate.comparing.changed import changed, limits
 from driftgate.comparing.pairing import pair_samples
@@ -23,19 +24,28 @@ from driftgate.domain.results import Results
 from driftgate.messages.message import message
 
 Key = tuple[str, str]
+EVERY_SAMPLE: Mapping[Key, Set[str]] = MappingProxyType({})
 
 
 def compare_results(
-    base: Results, head: Results, *, labels: tuple[str, str], commits: tuple[str, str] = ("", "")
+    base: Results,
+    head: Results,
+    *,
+    labels: tuple[str, str],
+    commits: tuple[str, str] = ("", ""),
+    among: Mapping[Key, Set[str]] = EVERY_SAMPLE,
 ) -> Comparison:
-    """Hold the head's results against the base's. Subjects go by name and target; one that has another target in the
+    """Hold the head's results against the base's, over the samples that both have; of a subject that is in `among`
+    only over those digests. Subjects go by name and target; one that has another target in the
     head, and is there once on either side, is compared all the same."""
     old, new = _sides(base), _sides(head)
     partners = _partners(old, new)
     tools = (base.tool.version, head.tool.version)
     other_tool = (Changed(Thing.TOOL, head.tool.name, *tools),) if tools[0] != tools[1] else ()
     found = tuple(
-        compare_subject(old[partners[key]], side, also=other_tool) for key, side in new.items() if key in partners
+        compare_subject(old[partners[key]], side, also=other_tool, among=among.get(key))
+        for key, side in new.items()
+        if key in partners
     )
     return Comparison(
         base=Version(labels[0], base.tool.version, commits[0]),
@@ -46,9 +56,11 @@ def compare_results(
     )
 
 
-def compare_subject(base: Side, head: Side, also: tuple[Changed, ...] = ()) -> SubjectComparison:
-    """One subject in two versions, over the samples that both have; `also` changed."""
-    pairs = pair_samples(base.facts.plan.samples, head.facts.plan.samples)
+def compare_subject(
+    base: Side, head: Side, also: tuple[Changed, ...] = (), among: Set[str] | None = None
+) -> SubjectComparison:
+    """One subject in two versions, over the samples that both have, or those `among` them; `also` changed."""
+    pairs = pair_samples(base.facts.plan.samples, head.facts.plan.samples, among)
     found = rows(base, head, pairs)
     return SubjectComparison(
         subject=head.facts.plan.subject,
@@ -90,7 +102,7 @@ def _moved(head: Side, found: tuple[Row, ...]) -> Moved | None:
             node = next((d for d in head.judgement.divergences if d.link == link.name), None)
             if node is None:
                 return Moved(link.name)
-            return Moved(link.name, node.region[0] if node.region else "", node.op)
+            return Moved(link.name, node.region[0] if node.region else node.candidate, node.op)
         if link.candidate in by_stage:
             return Moved(link.candidate)
     return None

@@ -31,14 +31,15 @@ def link_rows(base: Facts, head: Facts, pairs: SamplePairs) -> Iterator[Row]:
     for link in head.plan.links:
         if link not in base.plan.links:
             continue
-        before, after = _by_output(base, link.name), _by_output(head, link.name)
+        before, after = outputs_of(base, link.name), outputs_of(head, link.name)
         for output, parts in after.items():
             old, new = joined_by_samples(before.get(output, [])), joined_by_samples(parts)
             if old is not None and new is not None:
                 yield _link_row(link, output, *pairs.rows(old, new), sides=(base, head))
 
 
-def _by_output(facts: Facts, link: str) -> dict[str, list[Measurement]]:
+def outputs_of(facts: Facts, link: str) -> dict[str, list[Measurement]]:
+    """The measurements of a link's outputs, by output; those of several runs stand beside each other."""
     found: dict[str, list[Measurement]] = {}
     for one in facts.measurements:
         if one.link == link and one.role is Role.OUTPUT:
@@ -51,7 +52,7 @@ def _link_row(link: Link, output: str, old: Moments, new: Moments, *, sides: tup
     if not len(old):
         return replace(row, note=message("compare-no-common"))
     broken = float(old.broken.sum()), float(new.broken.sum())
-    errors = _whole(old), _whole(new)
+    errors = whole_error(old), whole_error(new)
     texts = tuple("NaN" if count else f"{100 * error:.3g} %" for count, error in zip(broken, errors, strict=True))
     row = replace(row, base=errors[0], head=errors[1], base_text=texts[0], head_text=texts[1], n=len(old))
     if any(broken):
@@ -80,7 +81,8 @@ def _each(moments: Moments) -> Array:
     return each
 
 
-def _whole(moments: Moments) -> float:
+def whole_error(moments: Moments) -> float:
+    """Root mean square of the error over that of the signal, over all samples."""
     signal = float((moments.m2_a + moments.count * moments.mean_a**2).sum())
     error = float(moments.sum_dd.sum())
     return 0.0 if error == 0 else math.sqrt(error / signal) if signal > 0 else math.inf

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from driftgate.comparing.side import Side
 from driftgate.domain.comparisons import Change, Row, RowKind
 from driftgate.domain.judgement import Divergence, Judgement, Outcome
 from driftgate.judgement.codes import CODES, Verdict
+from driftgate.messages.message import message
 
 OUTCOME, FINDING, DIVERGENCE = "outcome", "finding", "divergence"
 ORDER = (Outcome.PASSED, Outcome.FAILED)
@@ -16,6 +18,7 @@ SURE = {True: "confirmed", False: "suspected"}
 
 
 def check_rows(base: Judgement, head: Judgement) -> Iterator[Row]:
+    """The outcome of every check."""
     before = {check.slug: check for check in base.checks}
     for check in head.checks:
         known = before.pop(check.slug, None)
@@ -71,6 +74,7 @@ def _excess(divergence: Divergence) -> str:
 
 
 def finding_rows(base: Judgement, head: Judgement) -> Iterator[Row]:
+    """Causes that only one version has."""
     old, new = ({(one.link, one.code): one for one in side.findings} for side in (base, head))
     for key, finding in new.items():
         if key not in old:
@@ -85,3 +89,11 @@ def finding_rows(base: Judgement, head: Judgement) -> Iterator[Row]:
     for key, finding in old.items():
         if key not in new:
             yield Row(RowKind.FINDING, key, Change.GONE, FINDING, base_text=SURE[finding.confirmed])
+
+
+def over_samples(rows: Iterable[Row], *, same: bool) -> Iterator[Row]:
+    """Rows that are of each version's own samples: where those are others, a change of an outcome is none of the
+    network, and not counted. What the network does is told by numbers of the samples that both have."""
+    for row in rows:
+        moved = row.change in (Change.WORSE, Change.BETTER)
+        yield row if same or not moved else replace(row, change=Change.SAMPLES, note=message("compare-other-samples"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,14 +49,15 @@ class SamplePairs:
         return base.rows.take(first), head.rows.take(second)
 
 
-def pair_samples(base: SampleSet, head: SampleSet) -> SamplePairs:
-    """By digest; of several samples with one content each has one partner, in their order."""
+def pair_samples(base: SampleSet, head: SampleSet, among: Set[str] | None = None) -> SamplePairs:
+    """By digest; of several samples with one content each has one partner, in their order. Where digests are given,
+    only samples `among` them."""
     waiting: defaultdict[str, deque[str]] = defaultdict(deque)
     for sample, digest in zip(head.ids, head.digests, strict=True):
         waiting[digest].append(sample)
     names: dict[str, str] = {}
     for sample, digest in zip(base.ids, base.digests, strict=True):
-        if waiting[digest]:
+        if waiting[digest] and (among is None or digest in among):
             names[sample] = waiting[digest].popleft()
     return SamplePairs(names, Paired(len(names), len(base.ids), len(head.ids)))
 

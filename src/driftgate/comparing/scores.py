@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from driftgate.comparing.changed import other_labels
 from driftgate.comparing.pairing import SamplePairs
 from driftgate.comparing.side import ROUNDING, beyond, interval, unless_drift
 from driftgate.domain.comparisons import Change, Row, RowKind
@@ -30,7 +31,8 @@ def score_rows(base: Facts, head: Facts, pairs: SamplePairs) -> Iterator[Row]:
         old = known.get(spec.name)
         if old is None or (old.task, old.better) != (spec.task, spec.better):
             continue
-        other_truth = (old.labels, old.post, old.params) != (spec.labels, spec.post, spec.params)
+        other_way = (old.post, old.params) != (spec.post, spec.params)
+        other_truth = other_way or other_labels(spec, old, base, head, pairs)
         scored: dict[str, _Scored] = {}
         for stage in head.plan.stages:
             one = _scored(spec, stage, base, head, pairs)

@@ -10,8 +10,9 @@ from driftgate.messages.message import Message
 
 class Change(str, Enum):
     """What became of one number or outcome. `same`: equal, or within the noise. `drift`: another number of the same
-    artifact on the same samples in another environment, which is no change of the network. `unknown`: the two cannot
-    be held against each other."""
+    artifact on the same samples in another environment, which is no change of the network. `other-samples`: another
+    outcome over other samples, which tells nothing of the network. `unknown`: the two cannot be held against each
+    other."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -19,6 +20,7 @@ class Change(str, Enum):
     NEW = "new"
     GONE = "gone"
     DRIFT = "environment-drift"
+    SAMPLES = "other-samples"
     UNKNOWN = "unknown"
 
 
@@ -43,11 +45,13 @@ class Thing(str, Enum):
     SAMPLES = "samples"
     SCORING = "scoring"
     ARTIFACT = "artifact"
+    RECORDING = "recording"
     TOOLCHAIN = "toolchain"
     CONFIG = "config"
     ENVIRONMENT = "environment"
     LIMIT = "limit"
     TOOL = "tool"
+    POLICY = "policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,10 @@ class Row:
     high: float | None = None
     n: int = 0
     note: Message | None = None
+
+
+#: Kind of a row → the changes by which nobody can say that nothing became worse.
+_OPEN = {RowKind.CHECK: (Change.UNKNOWN, Change.GONE), RowKind.SCORE: (Change.UNKNOWN,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +111,37 @@ class Paired:
 
 
 @dataclass(frozen=True, slots=True)
+class PastRun:
+    """A run whose numbers are kept: its commit and its number in the CI, empty where it was none, and the day (UTC)."""
+
+    sha: str = ""
+    run: str = ""
+    day: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Erosion:
+    """A number that has slid away from the level that two of the last runs reached, by more than `limit`.
+
+    `drop` is the share of that level. `first_bad` is the run from which on every one is beyond the limit; None where
+    it is this one. `runs`: over so many runs before this one.
+    """
+
+    kind: RowKind
+    key: tuple[str, ...]
+    criterion: str
+    value: float
+    level: float
+    level_run: PastRun
+    drop: float
+    limit: float
+    first_bad: PastRun | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class SubjectComparison:
-    """One subject on one target in two versions."""
+    """One subject on one target in two versions; `eroded` is what has slid over the last `past_runs` runs."""
 
     subject: str
     target: str
@@ -113,6 +150,8 @@ class SubjectComparison:
     rows: tuple[Row, ...]
     moved: Moved | None = None
     problem: Message | None = None
+    eroded: tuple[Erosion, ...] = ()
+    past_runs: int = 0
 
     @property
     def worse(self) -> tuple[Row, ...]:
@@ -127,11 +166,10 @@ class SubjectComparison:
     @property
     def change(self) -> Change:
         """Worse where anything is; unknown where a check cannot be held against its former outcome, as one that is
-        gone; else better where anything is, else the same."""
+        gone, or a score against the former one; else better where anything is, else the same."""
         if self.worse:
             return Change.WORSE
-        open_checks = (Change.UNKNOWN, Change.GONE)
-        if self.problem is not None or any(r.kind is RowKind.CHECK and r.change in open_checks for r in self.rows):
+        if self.problem is not None or any(row.change in _OPEN.get(row.kind, ()) for row in self.rows):
             return Change.UNKNOWN
         return Change.BETTER if self.better else Change.SAME
 

@@ -20,6 +20,8 @@ from driftgate.messages.message import Message, Param, message
 T = TypeVar("T")
 #: Kind of what an artifact says of itself; its source is the stage.
 OF_ARTIFACT = "artifact"
+#: What is told of its file besides.
+BYTES, SHA256 = "bytes", "sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +117,15 @@ def _union(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
 
 
 def _join_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """A leg that was run twice to the same end took another time, which is no disagreement: the longest is kept."""
+    """A leg that was run twice to the same end took another time, which is no disagreement: the longest is kept, and
+    the first day, so that nothing counts as newer than all of it is."""
     united: list[Run] = []
     for group in _groups(runs, lambda run: (run.leg, run.stage, run.how.value)):
         longest = max(group, key=lambda run: run.seconds)
-        if any(replace(run, seconds=longest.seconds) != longest for run in group):
+        kept = replace(longest, day=min(run.day for run in group))
+        if any(replace(run, seconds=kept.seconds, day=kept.day) != kept for run in group):
             raise _conflict(longest, (longest.leg, longest.stage))
-        united.append(longest)
+        united.append(kept)
     return tuple(united)
 
 

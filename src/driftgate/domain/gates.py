@@ -17,14 +17,19 @@ class Clause(str, Enum):
     SKIPPED = "skipped"
     SAMPLES = "samples"
     REGRESSIONS = "regressions"
+    HISTORY = "history"
     COMMIT = "commit"
+    ARTIFACTS = "artifacts"
+    VERSIONS = "versions"
+    BOARD_AGE = "board-age"
     WAIVER = "waiver"
 
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
     """One clause of one subject and target: what was found, what was wanted, and why it is not passed. `name` is the
-    slug of a check, or what a waiver is of, `verdicts` are those that make it what it is."""
+    slug of a check, the stage, or what a waiver is of, `verdicts` are those that make it what it is; `codes` those of
+    findings that say why."""
 
     subject: str
     target: str
@@ -35,6 +40,7 @@ class GateLine:
     limit: str = ""
     reason: Message | None = None
     verdicts: tuple[Verdict, ...] = ()
+    codes: tuple[str, ...] = ()
 
 
 def outcome_of(lines: Iterable[GateLine]) -> Outcome:

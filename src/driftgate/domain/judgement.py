@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -47,16 +48,54 @@ class Standing(str, Enum):
     FAIL = "fail"
 
 
+class Slide(str, Enum):
+    """What can slide from run to run, each as a share of the level that was reached before."""
+
+    SCORE_DROP = "score-drop"
+    ERROR_RISE = "error-rise"
+    LATENCY_RISE = "latency-rise"
+    FPS_DROP = "fps-drop"
+    MEMORY_RISE = "memory-rise"
+
+
+#: What is told of a history where no policy says how far a number may slide.
+SLIDES: Mapping[Slide, float] = {
+    Slide.SCORE_DROP: 0.005,
+    Slide.ERROR_RISE: 0.5,
+    Slide.LATENCY_RISE: 0.05,
+    Slide.FPS_DROP: 0.05,
+    Slide.MEMORY_RISE: 0.1,
+}
+HISTORY_RUNS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Slides:
+    """How far numbers may slide away from what the last `runs` runs have reached; what has no limit may."""
+
+    runs: int = HISTORY_RUNS
+    limits: tuple[tuple[Slide, float], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What a policy asks of a gate besides limits. `samples`: so many real ones at least. `skipped`: whether rows that
-    nobody asked for may stand as `-`. `regressions`: whether results may be worse than the baseline. `same_commit`:
-    whether they must be of the commit that is gated."""
+    """What a policy asks of a gate besides limits.
+
+    `samples`: so many real ones at least. `skipped`: whether rows that nobody asked for may stand as `-`.
+    `regressions`: whether results may be worse than the baseline; `history`: how far they may slide over many runs.
+    `same_commit`: whether they must be of the commit that is gated; `same_artifacts`: whether what ran must be what was
+    built; `same_versions`: whether all who ran a stage must have had the same software. `board_days`: how old a board's
+    result may be, in days.
+    """
 
     samples: int = 0
     skipped: Standing = Standing.ALLOW
     regressions: Standing = Standing.ALLOW
+    history: Slides | None = None
     same_commit: bool = False
+    same_artifacts: bool = False
+    same_versions: bool = False
+    board_days: int | None = None
 
 
 class Uncertainty(str, Enum):
@@ -110,7 +149,8 @@ class WaiverUse:
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Limits by check slug or link name, and which checks must be there. `required` None: those asked for.
-    `accepts`: codes of harmless causes that pass a link when they are confirmed."""
+    `accepts`: codes of harmless causes that pass a link when they are confirmed. `tightened`: limits of one subject,
+    which hold where they are stricter."""
 
     name: str = "default"
     limits: tuple[tuple[str, tuple[Limit, ...]], ...] = ()
@@ -120,6 +160,7 @@ class Policy:
     calibration_tuned: bool = False  # declared by the user: advice depends on it
     declared_speed: tuple[tuple[str, float], ...] = ()  # latency_ms and fps that the board is said to have
     clauses: Clauses = field(default_factory=Clauses)
+    tightened: tuple[tuple[str, tuple[Limit, ...]], ...] = ()
     waivers: tuple[Waiver, ...] = ()
     today: str = ""  # ISO 8601; the day on which waivers are looked at
 

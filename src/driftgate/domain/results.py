@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from driftgate.domain.comparisons import Comparison
+from driftgate.domain.comparisons import Changed, Comparison
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import Judgement, Outcome
 
@@ -24,12 +24,13 @@ class Tool:
 @dataclass(frozen=True, slots=True)
 class Results:
     """One entry of `facts` and of `judgements` a subject and target; a shard has no judgements. `comparison`: with the
-    baseline, where there was one."""
+    baseline, where there was one. `pending`: what a change says of its own policy, while the base branch's holds."""
 
     tool: Tool
     facts: tuple[Facts, ...]
     judgements: tuple[Judgement, ...] | None = None
     comparison: Comparison | None = None
+    pending: tuple[Changed, ...] = ()
 
     @property
     def outcome(self) -> Outcome:

@@ -50,7 +50,8 @@ class Environment:
 @dataclass(frozen=True, slots=True)
 class Run:
     """One leg's share of running one artifact. `id` is the same in every leg that ran the same artifact in
-    the same environment, so that shards merge into what one run would have measured."""
+    the same environment, so that shards merge into what one run would have measured. `day` (ISO 8601, UTC) is when it
+    ended, empty in what older versions wrote."""
 
     id: str
     leg: str
@@ -66,6 +67,7 @@ class Run:
     feeds: FeedKind = FeedKind.RAW
     signature: Signature | None = None
     notes: tuple[Message, ...] = ()
+    day: str = ""
 
 
 def run_id(stage: str, artifact: str, environment: str, how: Pass = Pass.UNTAPPED) -> str:

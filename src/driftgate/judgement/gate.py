@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from driftgate.domain.comparisons import Change, Comparison
-from driftgate.domain.facts import Facts
+from driftgate.domain.comparisons import Change, Comparison, Erosion, PastRun
+from driftgate.domain.facts import OF_ARTIFACT, SHA256, Facts
 from driftgate.domain.gates import Clause, GateLine
 from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Standing, WaiverState, WaiverUse
 from driftgate.domain.results import Results
 from driftgate.domain.samples import Origin
 from driftgate.judgement.judge import judge
-from driftgate.messages.message import Message, message
+from driftgate.messages.message import Message, Param, message
 
-SHOWN = 12  # characters of a commit
+SHOWN = 12  # characters of a commit or a digest
+#: Runs before this one without which nothing is known of a history.
+LEAST_RUNS = 2
+#: Codes of what is wrong with the evidence itself.
+REGRESSION, DRIFT, STALE = "regression-vs-baseline", "environment-drift", "stale-artifact"
+INCOMPLETE, SKEW = "incomplete-evidence", "toolchain-version-mismatch"
 
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """What is gated: results, the commit that they say they are of and the one that is gated, empty where unknown."""
+    """What is gated: results, the commit that they say they are of and the one that is gated, empty where unknown;
+    `built` is the SHA-256 of every file that was built, None where nobody says."""
 
     results: Results
     commit: str = ""
     wanted_commit: str = ""
+    built: frozenset[str] | None = None
+    today: str = ""
 
 
 def gate(gated: Gated, policies: Mapping[str, Policy], comparison: Comparison | None = None) -> tuple[GateLine, ...]:
-    """Every clause of every subject, judged anew by its policy; a comparison stands for the baseline."""
+    """Every clause of every subject, judged anew by its policy; a comparison stands for the baseline, and what slid
+    since the runs before it."""
     made: list[GateLine] = []
     for facts in gated.results.facts:
         policy = policies[facts.plan.subject]
@@ -40,28 +50,51 @@ def lines_of(
 ) -> Iterator[GateLine]:
     """Every clause of one subject and target, whose facts were judged by that policy."""
     blank = GateLine(facts.plan.subject, facts.plan.target, Clause.CHECK, Outcome.ERROR)
-    yield from _checks(judgement, blank)
-    if policy.clauses.skipped is Standing.FAIL:
+    yield from _checks(facts, judgement, blank)
+    clauses = policy.clauses
+    if clauses.skipped is Standing.FAIL:
         yield from _skipped(judgement, blank)
-    if policy.clauses.samples:
-        yield _samples(facts, policy.clauses.samples, blank)
-    if policy.clauses.regressions is Standing.FAIL:
+    if clauses.samples:
+        yield _samples(facts, clauses.samples, blank)
+    if clauses.regressions is Standing.FAIL:
         yield _regressions(facts, comparison, blank)
-    if policy.clauses.same_commit:
+    if clauses.history is not None:
+        yield from _history(facts, comparison, blank)
+    if clauses.same_commit:
         yield _commit(gated, blank)
+    if clauses.same_artifacts:
+        yield _artifacts(facts, gated.built, blank)
+    if clauses.same_versions:
+        yield from _versions(facts, blank)
+    if clauses.board_days is not None:
+        yield from _board_age(facts, clauses.board_days, gated.today, blank)
     for use in judgement.waivers:
         yield _waiver(use, blank)
 
 
-def _checks(judgement: Judgement, blank: GateLine) -> Iterator[GateLine]:
+def _checks(facts: Facts, judgement: Judgement, blank: GateLine) -> Iterator[GateLine]:
     """The checks that count; of a network of which none does there is a line, too."""
     counted = [check for check in judgement.checks if check.required]
     for check in counted:
         verdicts = tuple(one for one in check.verdicts if one.outcome is check.outcome)
         outcome = Outcome.PASSED if check.waived else check.outcome
-        yield replace(blank, name=check.slug, outcome=outcome, reason=_why(check), verdicts=verdicts)
+        codes = _codes(facts, judgement, check)
+        yield replace(blank, name=check.slug, outcome=outcome, reason=_why(check), verdicts=verdicts, codes=codes)
     if not counted:
         yield replace(blank, reason=message("gate-no-check"))
+
+
+def _codes(facts: Facts, judgement: Judgement, check: CheckResult) -> tuple[str, ...]:
+    """Of the confirmed causes on the check's links, where it does not pass; that evidence is missing where it is an
+    error of no known cause."""
+    if check.outcome is Outcome.PASSED:
+        return ()
+    links = {
+        link.name for link in facts.plan.links if (of := facts.plan.chain.check_of(link)) and of.slug == check.slug
+    }
+    found = (one.code for one in judgement.findings if one.confirmed and one.link in (*links, check.slug))
+    known = tuple(dict.fromkeys(found))
+    return known if known or check.outcome is Outcome.FAILED else (INCOMPLETE,)
 
 
 def _why(check: CheckResult) -> Message | None:
@@ -92,7 +125,14 @@ def _skipped(judgement: Judgement, blank: GateLine) -> Iterator[GateLine]:
     for check in judgement.checks:
         if check.outcome is Outcome.SKIPPED:
             reason = check.notes[0] if check.notes else None
-            yield replace(blank, clause=Clause.SKIPPED, name=check.slug, outcome=Outcome.FAILED, reason=reason)
+            yield replace(
+                blank,
+                clause=Clause.SKIPPED,
+                name=check.slug,
+                outcome=Outcome.FAILED,
+                reason=reason,
+                codes=(INCOMPLETE,),
+            )
 
 
 def _samples(facts: Facts, wanted: int, blank: GateLine) -> GateLine:
@@ -118,7 +158,57 @@ def _regressions(facts: Facts, comparison: Comparison | None, blank: GateLine) -
     worse = len(one.worse)
     failed = one.change is Change.WORSE
     reason = message("gate-moved", at=one.moved.at) if failed and one.moved is not None else None
-    return replace(line, value=str(worse), outcome=Outcome.FAILED if failed else Outcome.PASSED, reason=reason)
+    drifted = any(row.change is Change.DRIFT for row in one.rows)
+    codes = (REGRESSION,) if failed else (DRIFT,) if drifted else ()
+    return replace(
+        line,
+        value=str(worse),
+        outcome=Outcome.FAILED if failed else Outcome.PASSED,
+        reason=message("gate-drifted") if drifted and not failed else reason,
+        codes=codes,
+    )
+
+
+def _history(facts: Facts, comparison: Comparison | None, blank: GateLine) -> Iterator[GateLine]:
+    """One line for each number that has slid, else one for all of them."""
+    line = replace(blank, clause=Clause.HISTORY)
+    one = None if comparison is None else comparison.of(facts.plan.key)
+    if comparison is None or comparison.problem is not None or one is None:
+        problem = None if comparison is None else comparison.problem
+        yield replace(line, reason=problem or message("gate-no-history", runs=0, wanted=LEAST_RUNS))
+    elif one.past_runs < LEAST_RUNS:
+        yield replace(line, reason=message("gate-no-history", runs=one.past_runs, wanted=LEAST_RUNS))
+    elif not one.eroded:
+        yield replace(line, outcome=Outcome.PASSED, reason=message("gate-history-holds", runs=one.past_runs))
+    for slid in () if one is None or one.past_runs < LEAST_RUNS else one.eroded:
+        yield replace(
+            line,
+            name=" ".join((slid.criterion, *slid.key)),
+            outcome=Outcome.FAILED,
+            value=f"{100 * slid.drop:.3g} %",
+            limit=f"≤ {100 * slid.limit:g} %",
+            reason=slid_since(slid),
+            codes=(REGRESSION,),
+        )
+
+
+def slid_since(slid: Erosion) -> Message:
+    """From which level a number has slid, and which run was the first that was as bad."""
+    told: dict[str, Param] = {
+        "value": f"{slid.value:.5g}",
+        "level": f"{slid.level:.5g}",
+        "level_run": named(slid.level_run),
+        "runs": slid.runs,
+    }
+    if slid.first_bad is None:
+        return message("slid-now", **told)
+    return message("slid-since", **told, first=named(slid.first_bad))
+
+
+def named(run: PastRun) -> str:
+    """A former run as people know it: its number and commit, else the day."""
+    parts = [run.run and f"#{run.run}", run.sha[:SHOWN]]
+    return " ".join(part for part in parts if part) or run.day or "-"
 
 
 def _commit(gated: Gated, blank: GateLine) -> GateLine:
@@ -130,4 +220,80 @@ def _commit(gated: Gated, blank: GateLine) -> GateLine:
     )
     if not gated.commit or not gated.wanted_commit:
         return replace(line, reason=message("gate-no-commit" if not gated.commit else "gate-no-wanted-commit"))
-    return replace(line, outcome=Outcome.PASSED if gated.commit == gated.wanted_commit else Outcome.FAILED)
+    is_same = gated.commit == gated.wanted_commit
+    return replace(line, outcome=Outcome.PASSED if is_same else Outcome.FAILED, codes=() if is_same else (STALE,))
+
+
+def _artifacts(facts: Facts, built: frozenset[str] | None, blank: GateLine) -> GateLine:
+    """Every run had the artifact that was planned, and that of the last stage is among the files that were built."""
+    line = replace(blank, clause=Clause.ARTIFACTS)
+    planned = {artifact.stage: artifact.digest for artifact in facts.plan.artifacts}
+    others = [run for run in facts.runs if planned.get(run.stage) != run.artifact]
+    if others:
+        stage, found, wanted = others[0].stage, others[0].artifact, planned.get(others[0].stage, "")
+    elif built is None:
+        return replace(line, reason=message("gate-no-built"))
+    elif not facts.plan.stages:
+        return replace(line, reason=message("gate-no-check"))
+    else:
+        stage = facts.plan.stages[-1]
+        found = str(facts.told(OF_ARTIFACT, SHA256, stage) or planned[stage])
+        if found in built:
+            return replace(line, name=stage, outcome=Outcome.PASSED, value=found[:SHOWN])
+        wanted = ""
+    reason = message("gate-other-artifact" if wanted else "gate-not-built", stage=stage)
+    limit = f"= {wanted[:SHOWN]}" if wanted else ""
+    return replace(
+        line, name=stage, outcome=Outcome.FAILED, value=found[:SHOWN], limit=limit, reason=reason, codes=(STALE,)
+    )
+
+
+def _versions(facts: Facts, blank: GateLine) -> Iterator[GateLine]:
+    """A stage that ran in several places had the same software in all of them."""
+    known = {environment.id: environment for environment in facts.environments}
+    line = replace(blank, clause=Clause.VERSIONS, outcome=Outcome.PASSED)
+    wrong: list[GateLine] = []
+    for stage in facts.plan.stages:
+        seen: dict[str, set[str]] = {}
+        for run in facts.runs_of(stage):
+            environment = known.get(run.environment)
+            if environment is None:
+                wrong.append(replace(line, name=stage, outcome=Outcome.ERROR, reason=message("gate-no-versions")))
+                break
+            for name, version in environment.versions:
+                seen.setdefault(name, set()).add(version)
+        several = {name: tuple(sorted(found)) for name, found in seen.items() if len(found) > 1}
+        for name, versions in several.items():
+            reason = message("gate-versions", name=name, versions=versions)
+            wrong.append(replace(line, name=stage, outcome=Outcome.FAILED, reason=reason, codes=(SKEW,)))
+    yield from wrong or [line]
+
+
+def _board_age(facts: Facts, days: int, today: str, blank: GateLine) -> Iterator[GateLine]:
+    """How old the newest result of a board is that every stage on it has; a simulation or a recording is none."""
+    line = replace(blank, clause=Clause.BOARD_AGE, limit=f"≤ {days}")
+    boards = {environment.id for environment in facts.environments if environment.board}
+    stages = [stage for stage in facts.plan.stages if any(r.environment in boards for r in facts.runs_of(stage))]
+    if not stages:
+        yield replace(line, reason=message("gate-no-board"), codes=(INCOMPLETE,))
+    for stage in stages:
+        runs = facts.runs_of(stage)
+        oldest = min((run.day for run in runs if run.environment in boards), default="")
+        age = _days(oldest, today)
+        if age is None:
+            yield replace(line, name=stage, reason=message("gate-no-day"), codes=(INCOMPLETE,))
+            continue
+        is_kept = 0 <= age <= days
+        codes = () if is_kept else (INCOMPLETE,)
+        outcome = Outcome.PASSED if is_kept else Outcome.FAILED
+        yield replace(
+            line, name=stage, outcome=outcome, value=str(age), reason=message("gate-day", day=oldest), codes=codes
+        )
+
+
+def _days(day: str, today: str) -> int | None:
+    """From one day to the other; None where one of them is none."""
+    try:
+        return (datetime.date.fromisoformat(today) - datetime.date.fromisoformat(day)).days
+    except ValueError:
+        return None

@@ -55,28 +55,38 @@ _DROPS: dict[LinkKind, float] = {
     LinkKind.STEPPED: 0.01,
     LinkKind.LOSSY: 0.01,
 }
+#: Criteria of whose limits the larger one allows less; of all others the smaller one does.
+_MORE_IS_STRICTER = frozenset(
+    {"decimals"}
+    | {name for name, criterion in CRITERIA.items() if criterion.better == "higher"}
+    | {name for name, better in PERFORMANCE.items() if better == "higher"}
+)
 REGRESSION_DROP = Limit(SCORE_DROP, 0.01)
 
 
 def output_limits(link: Link, nature: Nature, *, chain: Chain, policy: Policy) -> tuple[Limit, ...]:
     """The limits of one output on one link."""
-    return _overridden(_defaults(link.kind, nature), _named(link, chain, policy), CRITERIA)
+    found = _overridden(_defaults(link.kind, nature), _named(link, chain, policy.limits), CRITERIA)
+    return _tightened(found, _named(link, chain, policy.tightened), CRITERIA)
 
 
 def score_limit(link: Link, *, chain: Chain, policy: Policy) -> Limit:
     """How much of a score one link may cost, relative to the reference's."""
     default = (Limit(SCORE_DROP, _DROPS[link.kind]),)
-    return _overridden(default, _named(link, chain, policy), (SCORE_DROP,))[0]
+    found = _overridden(default, _named(link, chain, policy.limits), (SCORE_DROP,))
+    return _tightened(found, _named(link, chain, policy.tightened), (SCORE_DROP,))[0]
 
 
 def regression_limit(slug: str, policy: Policy) -> Limit:
     """How much of the float score the board may cost."""
-    return _overridden((REGRESSION_DROP,), dict(policy.limits).get(slug, ()), (SCORE_DROP,))[0]
+    found = _overridden((REGRESSION_DROP,), dict(policy.limits).get(slug, ()), (SCORE_DROP,))
+    return _tightened(found, dict(policy.tightened).get(slug, ()), (SCORE_DROP,))[0]
 
 
 def performance_limits(slug: str, policy: Policy) -> tuple[Limit, ...]:
     """What the policy bounds of the board's speed and memory: nothing unless it says so."""
-    return tuple(limit for limit in dict(policy.limits).get(slug, ()) if limit.criterion in PERFORMANCE)
+    found = tuple(limit for limit in dict(policy.limits).get(slug, ()) if limit.criterion in PERFORMANCE)
+    return _tightened(found, dict(policy.tightened).get(slug, ()), PERFORMANCE)
 
 
 def step_unknown(link: Link, nature: Nature) -> bool:
@@ -96,9 +106,14 @@ def _defaults(kind: LinkKind, nature: Nature) -> tuple[Limit, ...]:
     return _NUMBERS[kind]
 
 
-def _named(link: Link, chain: Chain, policy: Policy) -> tuple[Limit, ...]:
-    """What the policy says of the link's check, then of the link itself, which goes first."""
-    said = dict(policy.limits)
+def is_stricter(criterion: str, value: float, than: float) -> bool:
+    """Whether a limit of a criterion allows less than another one."""
+    return value > than if criterion in _MORE_IS_STRICTER else value < than
+
+
+def _named(link: Link, chain: Chain, places: tuple[tuple[str, tuple[Limit, ...]], ...]) -> tuple[Limit, ...]:
+    """What is said of the link's check, then of the link itself, which goes first."""
+    said = dict(places)
     check = chain.check_of(link)
     of_check = said.get(check.slug, ()) if check is not None else ()
     return (*of_check, *said.get(link.name, ()))
@@ -107,4 +122,14 @@ def _named(link: Link, chain: Chain, policy: Policy) -> tuple[Limit, ...]:
 def _overridden(defaults: tuple[Limit, ...], said: tuple[Limit, ...], names: Collection[str]) -> tuple[Limit, ...]:
     chosen = {limit.criterion: limit for limit in defaults}
     chosen.update({limit.criterion: limit for limit in said if limit.criterion in names})
+    return tuple(chosen.values())
+
+
+def _tightened(found: tuple[Limit, ...], said: tuple[Limit, ...], names: Collection[str]) -> tuple[Limit, ...]:
+    """The limits with those of the subject where they allow less, and those that only the subject has."""
+    chosen = {limit.criterion: limit for limit in found}
+    for limit in said:
+        known = chosen.get(limit.criterion)
+        if limit.criterion in names and (known is None or is_stricter(limit.criterion, limit.value, known.value)):
+            chosen[limit.criterion] = limit
     return tuple(chosen.values())

@@ -107,7 +107,7 @@ def _below(one: Subject) -> list[str]:
 def compared(found: ComparisonBlock) -> list[str]:
     """The comparison of one subject with a baseline, line by line."""
     lines = [about(label("compare-title"), say(found.headline))]
-    lines += [f"  {say(said)}" for said in (found.moved, found.samples) if said is not None]
+    lines += [f"  {say(said)}" for said in (*found.eroded, found.moved, found.samples) if said is not None]
     lines.append(f"  {about(label('compare-changed'), between('semicolon', map(say, found.changed)))}")
     for line in found.lines:
         sides = [say(one) if isinstance(one, Message) else terminal.inert(one) for one in (line.base, line.head)]

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from driftgate.comparing.trend import Trend
 from driftgate.domain.comparisons import Comparison
-from driftgate.domain.gates import GateLine, outcome_of
+from driftgate.domain.gates import Clause, GateLine, outcome_of
 from driftgate.domain.judgement import CELLS, Outcome, Verdict
 from driftgate.escaping import terminal
 from driftgate.messages.message import message
@@ -33,12 +33,16 @@ from driftgate.reporting.view.comparison import step_of
 from driftgate.reporting.view.readings import reading, severity
 from driftgate.reporting.view.table import place
 
+#: Clauses that are of one thing where they name it, else of everything.
+OF_SOMETHING = (Clause.HISTORY, Clause.ARTIFACTS, Clause.VERSIONS, Clause.BOARD_AGE)
+
 
 def show_gate(lines: Sequence[GateLine], policy: str, console: Console) -> None:
     """Print one line for each clause, with what was found and wanted, then the outcome of it all."""
     rows = []
     for line in lines:
-        what = say(message(f"clause-{line.clause.value}", name=line.name))
+        of = "-of" if line.name and line.clause in OF_SOMETHING else ""
+        what = say(message(f"clause-{line.clause.value}{of}", name=line.name))
         why = say(line.reason) if line.reason is not None else ""
         found = " ".join(terminal.inert(part) for part in (line.value, line.limit) if part) or _worst(line.verdicts)
         name = f"{named(line.subject)} {named(line.target)}"

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from driftgate.backends.registry import backend_names
 from driftgate.domain.chain import CHAINS, Chain
-from driftgate.domain.judgement import Policy
+from driftgate.domain.judgement import LimitOrigin, Policy
 from driftgate.errors import ConfigError
 from driftgate.judgement.codes import CODES
 from driftgate.masking.aliases import Aliases
@@ -24,8 +24,9 @@ from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
 from driftgate.settings.artifacts import OURS, TARGET
 from driftgate.settings.boards import BoardSettings
+from driftgate.settings.ceilings import loosened
 from driftgate.settings.chains import ChainSettings
-from driftgate.settings.policies import PolicySettings, resolved
+from driftgate.settings.policies import PolicySettings, as_limits, resolved
 from driftgate.settings.section import Section
 from driftgate.settings.subjects import Defaults, SubjectSettings
 from driftgate.settings.waivers import WaiverSettings
@@ -99,20 +100,24 @@ class Config:
             board.hide(aliases, name, environment)
         return aliases
 
-    def policy(self, name: str | None, subject: str) -> Policy:
-        """A policy for one subject; the defaults when no name is given. Raises ConfigError."""
+    def policy(self, name: str | None, subject: str, chain: Chain | None = None) -> Policy:
+        """A policy for one subject; the defaults when no name is given. `chain` is the subject's where these settings
+        do not know it. Raises ConfigError."""
         told = self.settings.subjects.get(subject)
         tuned, speed = (False, ()) if told is None else (told.calibration_tuned, told.speed.declared)
         own = tuple(one.waiver for one in self.settings.waivers if one.subject == subject)
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat() if own else ""
+        tightened = () if told is None else as_limits(told.limits, LimitOrigin.CONFIG)
         if name is None:
-            return Policy(calibration_tuned=tuned, declared_speed=speed, waivers=own, today=today)
+            return Policy(calibration_tuned=tuned, declared_speed=speed, tightened=tightened, waivers=own, today=today)
         if name not in self.settings.policies:
             known = tuple(self.settings.policies) or ("-",)
             raise ConfigError(message("policy-unknown", name=name, known=known))
-        slugs = tuple(check.slug for check in self.chain(subject).checks)
+        slugs = tuple(check.slug for check in (chain or self.chain(subject)).checks)
         made = resolved(name, self.settings.policies, slugs)
-        return replace(made, calibration_tuned=tuned, declared_speed=speed, waivers=own, today=today)
+        return replace(
+            made, calibration_tuned=tuned, declared_speed=speed, tightened=tightened, waivers=own, today=today
+        )
 
 
 def load(path: Path, *, for_samples: bool = False, for_policy: bool = False) -> Config:
@@ -342,6 +347,20 @@ def _names(config: Config) -> Iterator[Message]:
             yield unknown((*at, "link"), "link", waiver.link, ("stage..stage",))
         if waiver.finding is not None and waiver.finding not in CODES:
             yield unknown((*at, "finding"), "finding", waiver.finding, sorted(CODES))
+    for name, subject in settings.subjects.items():
+        for key in subject.limits:
+            if key not in places and not any(_is_link(key, order) for order in orders):
+                yield unknown(("subjects", name, "limits", key), "check or link", key, sorted(places))
+    for one in loosened(settings.subjects, settings.policies):
+        yield message(
+            "config-loosened",
+            path=str(lines.path),
+            line=lines.of(("subjects", one.subject, "limits", one.place, one.criterion)),
+            where=f"subjects.{one.subject}.limits.{one.place}.{one.criterion}",
+            found=f"{one.value:g}",
+            policy=one.policy,
+            ceiling=f"{one.ceiling:g}",
+        )
     for name, policy in settings.policies.items():
         for key in policy.limits:
             if key not in places and not any(_is_link(key, order) for order in orders):

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
-from driftgate.domain.judgement import Clauses, Limit, LimitOrigin, Policy, Standing, Uncertainty
+from driftgate.comparing.history import MOST_RUNS, REACHED_BY
+from driftgate.domain.judgement import (
+    HISTORY_RUNS,
+    Clauses,
+    Limit,
+    LimitOrigin,
+    Policy,
+    Slide,
+    Slides,
+    Standing,
+    Uncertainty,
+)
 from driftgate.judgement.codes import CODES, Verdict
 from driftgate.judgement.criteria import FPS, LATENCY, MEMORY, PERFORMANCE
 from driftgate.settings.section import Section, hyphens
@@ -53,6 +73,43 @@ BOARD = "board"
 ABSOLUTE = {LATENCY: "milliseconds", FPS: "frames a second", MEMORY: "MiB"}
 
 
+def _in_units(limits: object) -> object:
+    at_board = limits.get(BOARD) if isinstance(limits, Mapping) else None
+    for name, unit in ABSOLUTE.items():
+        if isinstance(at_board, Mapping) and isinstance(at_board.get(name), str):
+            raise ValueError(f"{BOARD}.{name} is a number of {unit}; wanted: a number, not {at_board[name]}")
+    return limits
+
+
+def _at_board(limits: dict[str, LinkLimits]) -> dict[str, LinkLimits]:
+    stray = [f"{place}.{name}" for place, said in limits.items() for name in said if name in PERFORMANCE]
+    wrong = [name for name in stray if name.partition(".")[0] != BOARD]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: speed and memory are limited under {BOARD} and nowhere else")
+    return limits
+
+
+#: Limits by check or link.
+PlacedLimits = Annotated[dict[str, LinkLimits], BeforeValidator(_in_units), AfterValidator(_at_board)]
+
+
+class HistorySettings(Section):
+    """How far numbers may slide away from the level that two of the last runs reached; what is not named may."""
+
+    runs: int = Field(default=HISTORY_RUNS, ge=REACHED_BY, le=MOST_RUNS, description="so many runs before this one")
+    score_drop: LimitValue | None = Field(default=None, description="of a stage's score, as a share of that level")
+    error_rise: LimitValue | None = Field(default=None, description="of an output's error on a link")
+    latency_rise: LimitValue | None = Field(default=None, description="of the board's latency")
+    fps_drop: LimitValue | None = Field(default=None, description="of the board's frames a second")
+    memory_rise: LimitValue | None = Field(default=None, description="of what the model takes of the board's memory")
+
+    @property
+    def slides(self) -> Slides:
+        """As judgement knows it."""
+        said = ((slide, getattr(self, slide.name.lower())) for slide in Slide)
+        return Slides(self.runs, tuple((slide, value) for slide, value in said if value is not None))
+
+
 def _split_by_place(schema: dict[str, Any]) -> None:
     """The names of limits in the schema: all of them at `board`, elsewhere those of numbers and scores."""
     limits = schema["properties"]["limits"]["additionalProperties"]
@@ -88,7 +145,19 @@ class PolicySettings(Section):
     same_commit: bool | None = Field(
         default=None, description="whether results must be of the commit that is gated; for `gate`"
     )
-    limits: dict[str, LinkLimits] = Field(default_factory=dict, description="limits by check or link")
+    history: HistorySettings | None = Field(
+        default=None, description="how far numbers may slide over many runs; for `gate`"
+    )
+    same_artifacts: bool | None = Field(
+        default=None, description="whether what ran must be what was built, by digest; for `gate`"
+    )
+    same_versions: bool | None = Field(
+        default=None, description="whether all who ran a stage must have had the same software; for `gate`"
+    )
+    board_days: int | None = Field(
+        default=None, ge=0, description="how old a board's result may be, in days; for `gate`"
+    )
+    limits: PlacedLimits = Field(default_factory=dict, description="limits by check or link")
 
     @field_validator("accepts")
     @classmethod
@@ -98,24 +167,6 @@ class PolicySettings(Section):
         if wrong:
             raise ValueError(f"{', '.join(wrong)}: not the code of a harmless cause; those are {', '.join(harmless)}")
         return codes
-
-    @field_validator("limits", mode="before")
-    @classmethod
-    def _in_units(cls, limits: object) -> object:
-        at_board = limits.get(BOARD) if isinstance(limits, Mapping) else None
-        for name, unit in ABSOLUTE.items():
-            if isinstance(at_board, Mapping) and isinstance(at_board.get(name), str):
-                raise ValueError(f"{BOARD}.{name} is a number of {unit}; wanted: a number, not {at_board[name]}")
-        return limits
-
-    @field_validator("limits")
-    @classmethod
-    def _at_board(cls, limits: dict[str, LinkLimits]) -> dict[str, LinkLimits]:
-        stray = [f"{place}.{name}" for place, said in limits.items() for name in said if name in PERFORMANCE]
-        wrong = [name for name in stray if name.partition(".")[0] != BOARD]
-        if wrong:
-            raise ValueError(f"{', '.join(wrong)}: speed and memory are limited under {BOARD} and nowhere else")
-        return limits
 
     @model_validator(mode="before")
     @classmethod
@@ -127,6 +178,16 @@ class PolicySettings(Section):
             **{key: item for key, item in value.items() if key in own},
             "limits": {key: item for key, item in value.items() if key not in own},
         }
+
+
+def as_limits(
+    said: Mapping[str, Mapping[LimitName, float]], origin: LimitOrigin
+) -> tuple[tuple[str, tuple[Limit, ...]], ...]:
+    """Limits by check or link, as judgement knows them."""
+    return tuple(
+        (place, tuple(Limit(criterion, value, origin) for criterion, value in limits.items()))
+        for place, limits in said.items()
+    )
 
 
 def resolved(name: str, policies: Mapping[str, PolicySettings], slugs: tuple[str, ...]) -> Policy:
@@ -149,12 +210,7 @@ def resolved(name: str, policies: Mapping[str, PolicySettings], slugs: tuple[str
     accepts: dict[str, None] = {}
     clauses = Clauses()
     for policy in line:
-        clauses = Clauses(
-            samples=clauses.samples if policy.samples is None else policy.samples,
-            skipped=policy.skipped or clauses.skipped,
-            regressions=policy.regressions or clauses.regressions,
-            same_commit=clauses.same_commit if policy.same_commit is None else policy.same_commit,
-        )
+        clauses = _with_clauses(clauses, policy)
         for place, said in policy.limits.items():
             for criterion, value in said.items():
                 limits.setdefault(place, {})[criterion] = Limit(criterion, value, LimitOrigin.POLICY)
@@ -170,3 +226,12 @@ def resolved(name: str, policies: Mapping[str, PolicySettings], slugs: tuple[str
         accepts=tuple(accepts),
         clauses=clauses,
     )
+
+
+def _with_clauses(clauses: Clauses, policy: PolicySettings) -> Clauses:
+    """The clauses with what a policy says of them."""
+    named = ("samples", "skipped", "regressions", "same_commit", "same_artifacts", "same_versions", "board_days")
+    said = {name: getattr(policy, name) for name in named if getattr(policy, name) is not None}
+    if policy.history is not None:
+        said["history"] = policy.history.slides
+    return replace(clauses, **said)

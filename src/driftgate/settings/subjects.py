@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 from driftgate.domain.platforms import PLATFORMS
 from driftgate.settings.artifacts import AnyArtifact
 from driftgate.settings.build import BuildSettings
+from driftgate.settings.policies import PlacedLimits
 from driftgate.settings.samples import SampleSettings
 from driftgate.settings.scores import ScoreSettings
 from driftgate.settings.section import Section
@@ -120,6 +121,9 @@ class SubjectSettings(Section):
     samples: SampleSettings
     score: ScoreSettings | None = None
     speed: SpeedSettings = Field(default_factory=SpeedSettings, description="the board's speed, as declared")
+    limits: PlacedLimits = Field(
+        default_factory=dict, description="limits by check or link that are stricter than those of the policies"
+    )
     badcases: tuple[str, ...] = Field(default=(), description="samples whose outputs are always kept as recordings")
     calibration_tuned: bool = Field(default=False, description="calibration was tuned already; advice depends on it")
     state: dict[str, str] = Field(default_factory=dict, description="output → input of a network with memory")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from driftgate.domain.comparisons import Comparison
+from driftgate.domain.comparisons import Changed, Comparison
 from driftgate.domain.facts import Facts, Problem, ToolFacts
 from driftgate.domain.investigations import Explanation, Histogram, Investigation, NodeError, Pair, Trial, VendorTable
 from driftgate.domain.judgement import Judgement, Outcome
@@ -158,6 +158,7 @@ class Document(_Stored):
     facts: tuple[StoredFacts, ...]
     judgement: StoredJudgement | None
     comparison: Comparison | None = None
+    pending: tuple[Changed, ...] = ()
 
 
 @dataclass(slots=True)
@@ -213,6 +214,7 @@ def encode_results(results: Results) -> dict[str, bytes]:
         if judgement is None
         else StoredJudgement(outcome=results.outcome, exit_code=results.exit_code, subjects=judgement),
         comparison=results.comparison,
+        pending=results.pending,
     )
     return {FACTS: npz_bytes(tables.arrays), RESULTS: encoded(document)}
 
@@ -256,6 +258,7 @@ def read_results(path: Path) -> Results:
         facts=tuple(_restored(facts, tables, source) for facts in document.facts),
         judgements=None if document.judgement is None else document.judgement.subjects,
         comparison=document.comparison,
+        pending=document.pending,
     )
 
 

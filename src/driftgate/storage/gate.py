@@ -14,6 +14,7 @@ from driftgate.storage.document import encoded, published
 
 SCHEMA: Literal["driftgate.gate"] = "driftgate.gate"
 VERSION: Literal[1] = 1
+GATE = "gate.json"
 
 
 class GateDocument(BaseModel):

@@ -6,24 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from driftgate.comparing.trend import Trend
-from driftgate.domain.comparisons import Change, Changed, Comparison, Moved, Row, RowKind, SubjectComparison, Thing
+from driftgate.domain.comparisons import (
+    Change,
+    Changed,
+    Comparison,
+    Erosion,
+    Moved,
+    Row,
+    RowKind,
+    SubjectComparison,
+    Thing,
+)
 from driftgate.domain.judgement import CELLS as OUTCOME_CELLS
 from driftgate.domain.judgement import Outcome
+from driftgate.judgement.gate import named
 from driftgate.messages.message import Message, Param, message
 from driftgate.messages.text import number
 
 #: The order of rows, and what their cells look like elsewhere.
-ORDER = (Change.WORSE, Change.UNKNOWN, Change.GONE, Change.DRIFT, Change.NEW, Change.BETTER)
+ORDER = (Change.WORSE, Change.UNKNOWN, Change.GONE, Change.DRIFT, Change.SAMPLES, Change.NEW, Change.BETTER)
 CELLS = {
     Change.WORSE: "FAIL",
     Change.UNKNOWN: "ERROR",
     Change.GONE: "ERROR",
     Change.DRIFT: "ERROR",
+    Change.SAMPLES: "-",
     Change.NEW: "-",
     Change.BETTER: "PASS",
     Change.SAME: "PASS",
 }
-MOST_ROWS, MOST_CHANGED = 20, 12
+MOST_ROWS, MOST_CHANGED, MOST_ERODED = 20, 12, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +52,8 @@ class ComparedLine:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonBlock:
-    """One subject held against the baseline. `lines` are what moved, the worst first; `same` tells of the others."""
+    """One subject held against the baseline. `lines` are what moved, the worst first; `same` tells of the others, and
+    `eroded` what has slid over many runs."""
 
     cell: str
     headline: Message
@@ -50,6 +63,7 @@ class ComparisonBlock:
     lines: tuple[ComparedLine, ...] = ()
     same: Message | None = None
     cut: Message | None = None
+    eroded: tuple[Message, ...] = ()
 
 
 def comparison_block(compared: Comparison | None, key: tuple[str, str]) -> ComparisonBlock | None:
@@ -79,7 +93,26 @@ def block(one: SubjectComparison, base: str) -> ComparisonBlock:
         lines=tuple(map(_line, moved[:MOST_ROWS])),
         same=message("compare-same", count=same) if same else None,
         cut=message("lines-left-out", count=len(moved) - MOST_ROWS) if len(moved) > MOST_ROWS else None,
+        eroded=tuple(map(_eroded, one.eroded[:MOST_ERODED])),
     )
+
+
+def _eroded(slid: Erosion) -> Message:
+    """A slide in one sentence."""
+    first, second, third = (*slid.key, "", "")[:3]
+    what = message(f"compared-{slid.kind.value}", first=first, second=second, third=third, criterion=slid.criterion)
+    told: dict[str, Param] = {
+        "what": what,
+        "drop": f"{100 * slid.drop:.3g} %",
+        "limit": f"{100 * slid.limit:g} %",
+        "value": number(float(f"{slid.value:.5g}")),
+        "level": number(float(f"{slid.level:.5g}")),
+        "level_run": named(slid.level_run),
+        "runs": slid.runs,
+    }
+    if slid.first_bad is None:
+        return message("compare-slid-now", **told)
+    return message("compare-slid", **told, first=named(slid.first_bad))
 
 
 def headline(one: SubjectComparison, base: str) -> Message:
@@ -111,9 +144,11 @@ def _moved(moved: Moved) -> Message:
 
 def _changed(found: Sequence[Changed]) -> tuple[Message, ...]:
     """One sentence a thing; artifacts in one."""
-    artifacts = tuple(one.name for one in found if one.what is Thing.ARTIFACT)
-    said = [message("changed-artifacts", stages=artifacts)] if artifacts else []
-    others = [one for one in found if one.what is not Thing.ARTIFACT]
+    said = []
+    for thing, code in ((Thing.ARTIFACT, "changed-artifacts"), (Thing.RECORDING, "changed-recordings")):
+        stages = tuple(one.name for one in found if one.what is thing)
+        said += [message(code, stages=stages)] if stages else []
+    others = [one for one in found if one.what not in (Thing.ARTIFACT, Thing.RECORDING)]
     for one in others[:MOST_CHANGED]:
         said.append(message(f"changed-{one.what.value}", name=one.name, base=one.base, head=one.head))
     if len(others) > MOST_CHANGED:

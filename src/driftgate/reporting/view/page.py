@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from driftgate.domain.comparisons import Changed
 from driftgate.domain.facts import Facts
 from driftgate.domain.judgement import CELLS, Judgement, WaiverUse
 from driftgate.domain.results import Results, Tool
@@ -33,10 +34,12 @@ from driftgate.reporting.view.runs import (
 from driftgate.reporting.view.scores import Losses, ScoreLine, ScoreTable, losses, score_lines, score_table
 from driftgate.reporting.view.table import Row, first_failure, headline, overall, rows, worst_first
 
+NOTHING = "–"
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One subject on one target."""
+    """One subject on one target; `waivers` has what becomes of them, and of a policy that waits for its merge."""
 
     name: str
     target: str
@@ -77,14 +80,13 @@ class Page:
 
 def page(results: Results) -> Page:
     """The page of a run; a shard without judgements has no subjects."""
-    subjects = tuple(
-        replace(
-            subject(judgement, facts_of(results, judgement)),
-            comparison=comparison_block(results.comparison, judgement.key),
-        )
-        for judgement in results.judgements or ()
-    )
-    return Page(results.tool, CELLS[results.outcome], overall(results), subjects)
+    subjects = []
+    for judgement in results.judgements or ():
+        one = subject(judgement, facts_of(results, judgement))
+        pending = tuple(map(_pending, (c for c in results.pending if c.name.startswith(f"{judgement.subject} "))))
+        compared = comparison_block(results.comparison, judgement.key)
+        subjects.append(replace(one, comparison=compared, waivers=(*one.waivers, *pending)))
+    return Page(results.tool, CELLS[results.outcome], overall(results), tuple(subjects))
 
 
 def facts_of(results: Results, judgement: Judgement) -> Facts | None:
@@ -130,6 +132,11 @@ def _waiver(use: WaiverUse) -> Message:
     one = use.waiver
     told = {"on": one.on, "owner": one.owner, "expires": one.expires, "reason": one.reason}
     return message(f"waiver-{use.state.value}", **told)
+
+
+def _pending(one: Changed) -> Message:
+    """What a change would alter of the policy that it is judged by."""
+    return message("policy-pending", name=one.name, base=one.base or NOTHING, head=one.head or NOTHING)
 
 
 def _investigated(judgement: Judgement, facts: Facts | None) -> tuple[tuple[str, Nodes], ...]:

@@ -1,0 +1,54 @@
+"""Numbers of the last runs of a branch, as few as tell whether they slide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driftgate.domain.comparisons import PastRun, RowKind
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One number of one run. `better` is `higher` or `lower`; only numbers of one `basis` (the same samples, labels
+    and scoring) can be held against each other."""
+
+    subject: str
+    target: str
+    kind: RowKind
+    key: tuple[str, ...]
+    criterion: str
+    better: str
+    value: float
+    basis: str = ""
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """What tells it from the other numbers of its run."""
+        return self.subject, self.target, self.kind.value, *self.key, self.criterion
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One number in every run, NaN where a run has none, and what each of them rests on."""
+
+    subject: str
+    target: str
+    kind: RowKind
+    key: tuple[str, ...]
+    criterion: str
+    better: str
+    values: tuple[float, ...]
+    bases: tuple[str, ...]
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """As of a level."""
+        return self.subject, self.target, self.kind.value, *self.key, self.criterion
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The last runs, from old to new, and every number of theirs."""
+
+    runs: tuple[PastRun, ...] = ()
+    series: tuple[Series, ...] = ()
