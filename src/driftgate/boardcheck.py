@@ -12,11 +12,11 @@ import numpy as np
 
 from driftgate.backends.board.session import BoardSession
 from driftgate.backends.registry import backend
-from driftgate.backends.routing import BOARD, INFER
 from driftgate.diagnosis.trials import SHARE
 from driftgate.domain.chain import Link
 from driftgate.domain.facts import Facts
 from driftgate.domain.investigations import Explanation, Investigation
+from driftgate.domain.runs import BOARD, INFER
 from driftgate.domain.tensors import Signature
 from driftgate.errors import DriftgateError
 from driftgate.investigating import found_of

@@ -11,9 +11,9 @@ from types import MappingProxyType
 import numpy as np
 
 from driftgate.backends.onnxfile import read_onnx
-from driftgate.backends.routing import BOARD, INFER
 from driftgate.domain.bundles import BundledLink, BundledOutputs, Role, Side, Status, Wanted, Withheld
 from driftgate.domain.chain import FeedKind
+from driftgate.domain.runs import BOARD, INFER
 from driftgate.errors import ArtifactError, DriftgateError
 from driftgate.explaining import Failure
 from driftgate.masking.masks import Mask

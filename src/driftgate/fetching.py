@@ -12,7 +12,8 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TextIO
 
@@ -21,7 +22,17 @@ from driftgate.commands.believing import of_file
 from driftgate.errors import DriftgateError, GitHubError, Gone, NotAllowed, StorageError, UsageError
 from driftgate.github.api import Client
 from driftgate.github.environment import RunContext, read_context, read_event
-from driftgate.github.former import MOST_CANDIDATES, Base, FormerRun, Upload, base_of, file_at, good_runs, uploads
+from driftgate.github.former import (
+    MOST_CANDIDATES,
+    Base,
+    FormerRun,
+    Upload,
+    base_of,
+    file_at,
+    good_runs,
+    parted_at,
+    uploads,
+)
 from driftgate.github.patience import Timing
 from driftgate.messages.message import Message, Param, message
 from driftgate.messages.text import text
@@ -133,7 +144,7 @@ def _baseline(wish: Wish, context: RunContext, base: Base, token: str, timing: T
             raise GitHubError(message("baseline-no-token"))
         with Client(context.api_url, token, timing=timing) as client:
             found = fetched(client, context, base, workflow, wish.archives, folder)
-    except NotAllowed as refused:
+    except (Gone, NotAllowed) as refused:
         found = _none(base, message("baseline-refused", reason=refused.problems[0]))
     except GitHubError as error:
         found = _none(base, error.problems[0])
@@ -155,20 +166,16 @@ def fetched(
 ) -> Baseline:
     """The results of the last good run before head and base parted, unpacked into the folder; a note of why there are
     none where no such run has any that can be believed. Raises GitHubError."""
+    start = parted_at(client, context, base)
+    if start is None:
+        return _none(base, message("baseline-unrelated", head=base.head_sha[:12], branch=base.branch))
     problem: Message | None = None
-    try:
-        for count, run in enumerate(good_runs(client, context, base, workflow)):
-            if count == MOST_CANDIDATES:
-                break
-            found = _tried(client, context, base, run, archives, folder)
-            if found.problem is None:
-                return found
-            problem = problem or found.problem
-    except Gone as gone:
-        told = message("baseline-unrelated", head=base.head_sha[:12], branch=base.branch)
-        return _none(base, told if base.sha else gone.problems[0])
-    shown = base.sha or base.head_sha
-    absent = message("baseline-none", workflow=workflow, branch=base.branch, sha=shown[:12])
+    for run in islice(good_runs(client, context, base, workflow, start), MOST_CANDIDATES):
+        found = _tried(client, context, base, run, archives, folder)
+        if found.problem is None:
+            return replace(found, parted_at=start)
+        problem = problem or found.problem
+    absent = message("baseline-none", workflow=workflow, branch=base.branch, sha=start[:12])
     return _none(base, problem or absent)
 
 

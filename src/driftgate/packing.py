@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from driftgate.backends.quantfile import signature_path
-from driftgate.backends.routing import BOARD_BACKENDS
 from driftgate.domain.chain import FeedKind
 from driftgate.domain.plan import Leg
 from driftgate.domain.platforms import PLATFORMS
+from driftgate.domain.runs import BOARD_BACKENDS
 from driftgate.errors import ConfigError, UsageError
 from driftgate.masking.aliases import Aliases
 from driftgate.messages.message import message

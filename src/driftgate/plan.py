@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from driftgate.backends.functions import Function
 from driftgate.backends.registry import backend
-from driftgate.backends.routing import BOARD, ON_BOARDS, on_board, routed
+from driftgate.backends.routing import on_board, routed
 from driftgate.domain.digest import digest
 from driftgate.domain.legs import divide, omitting
 from driftgate.domain.plan import Leg, Plan, PlannedArtifact, ScoreSpec
 from driftgate.domain.platforms import PLATFORMS
+from driftgate.domain.runs import BOARD, ON_BOARDS
 from driftgate.domain.samples import SampleSet
 from driftgate.domain.toolchain.build import CompiledFiles
 from driftgate.errors import ConfigError, DriftgateError, SampleError, UsageError

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from driftgate.backends.registry import backend
-from driftgate.backends.routing import BOARD_BACKENDS
 from driftgate.domain.digest import digest
+from driftgate.domain.runs import BOARD_BACKENDS
 from driftgate.errors import SampleError, StorageError
 from driftgate.messages.message import message
 from driftgate.sessions import Artifact, Session, Tensor, Tensors

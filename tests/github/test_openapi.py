@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import requests
 
 from driftgate.errors import DriftgateError
+from driftgate.fetching import fetched
 from driftgate.github.api import PATIENCE, Client
 from driftgate.github.comment import Done, Presence, author_of, settle
 from driftgate.github.environment import read_context
+from driftgate.github.former import base_of, file_at
 from driftgate.github.pulls import find_pull_request, is_head
 from driftgate.watchdog import WatchedRun, cancel, watch
-from support.github import openapi, payloads
+from support.github import archives, openapi, payloads
 from support.github.clock import FakeClock
 from support.github.exchange import Reply, Request
 from support.github.faults import PRIMARY, SECONDARY, gateway, lost, refused, reset
+from support.github.past import Ran, Uploaded
 from support.github.payloads import REPOSITORY
 from support.github.runs import THREAD, TOKEN, client, context, environment, wish, workflow_run_event
-from support.github.server import GitHub, Loopback
+from support.github.server import GitHub, Loopback, Storage
 from support.github.world import SHA, Actor, Pull, World
 
 
@@ -94,6 +99,29 @@ def test_users_pull_requests_and_artifacts(github: GitHub) -> None:
         assert len(api.pages(f"/repos/{REPOSITORY}/commits/{SHA}/pulls")) == 2
         api.get(f"/repos/{REPOSITORY}/actions/runs/9005/artifacts")
         api.download(f"/repos/{REPOSITORY}/actions/artifacts/3/zip", limit_bytes=100)
+
+
+def test_a_former_run_is_found_and_its_archive_fetched(github: GitHub, tmp_path: Path) -> None:
+    past = github.world.past
+    for sha, *parents in (("a" * 40,), ("b" * 40, "a" * 40), (SHA, "a" * 40)):
+        past.commit(sha, *parents)
+    ran = Ran(101, "a" * 40)
+    past.runs += [ran, Ran(102, "b" * 40, 2)]
+    past.uploads += [Uploaded(4, ran, "report", archives.report(ran)), Uploaded(5, ran, "other", b"", expired=True)]
+    past.files["b" * 40, "driftgate.yaml"] = b"version: 1\n"
+    event = {"pull_request": {"base": {"ref": "main", "sha": "b" * 40}}}
+    own = context()
+    base = base_of(own, event)
+    names = (re.compile("report"),)
+    with Storage(github.world) as storage, client(github.url, github.world.clock) as api:
+        github.world.download_url = storage.address
+        for workflow in (own.workflow_path, own.workflow):
+            found = fetched(api, own, base, workflow, names, tmp_path / "baseline")
+            assert (found.problem, found.sha, found.parted_at) == (None, "a" * 40, "a" * 40)
+        assert file_at(api, own, "driftgate.yaml", "b" * 40) == b"version: 1\n"
+        assert file_at(api, own, "absent.yaml", "b" * 40) is None
+        assert fetched(api, own, replace(base, sha="0" * 40), "x", names, tmp_path).problem is not None
+    assert storage.problems == []
 
 
 def test_an_unchanged_answer_is_told_by_its_tag(github: GitHub) -> None:

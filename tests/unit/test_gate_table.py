@@ -12,8 +12,8 @@ import numpy as np
 
 from driftgate.comparing.compare import compare_results
 from driftgate.domain.chain import Chain, Check, CheckKind, LinkKind, Stage
-from driftgate.domain.comparisons import Comparison, Erosion, PastRun, RowKind, Version
-from driftgate.domain.facts import Facts
+from driftgate.domain.comparisons import Comparison, Erosion, PastRun, RowKind
+from driftgate.domain.facts import Facts, Problem
 from driftgate.domain.gates import Clause, GateLine, outcome_of
 from driftgate.domain.judgement import (
     Clauses,
@@ -36,7 +36,7 @@ from driftgate.judgement.judge import judge
 from driftgate.messages.message import message
 from driftgate.numerics.comparator import Comparator, OutputMap
 
-PASSED, FAILED, ERROR, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED
+PASSED, FAILED, ERROR = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR
 COMMIT, OTHER_COMMIT = "a" * 40, "b" * 40
 PAST, TODAY, FUTURE = "2026-11-30", "2026-12-01", "2027-01-31"
 COUNT = 8
@@ -51,11 +51,12 @@ CHAIN = Chain(
 class Row:
     """One gate: what came of the second check, and what the policy asks of it and of everything else.
 
-    The first check passes, as far as samples prove anything. `requires`: asked (nothing is said), all, or first (a
-    list that the second check is not on). `waiver`: what the second check's waiver is like.
+    The first check passes, as far as samples prove anything. `second`: what the second check finds; open is a failure
+    with an output that could not be compared beside it. `requires`: asked (nothing is said), all, or first (a list that
+    the second check is not on). `waiver`: what the second check's waiver is like.
     """
 
-    outcome: Outcome
+    second: str
     requires: str
     skipped: Standing
     waiver: str
@@ -64,10 +65,11 @@ class Row:
     commit: str
 
 
+SECOND = ("passed", "failed", "open", "error", "skipped")
 ROWS = tuple(
     Row(*one)
     for one in product(
-        Outcome,
+        SECOND,
         ("asked", "all", "first"),
         Standing,
         ("none", "holds", "too-tight", "expired", "of-another-check", "of-another-target"),
@@ -94,28 +96,28 @@ def oracle(row: Row) -> list[Line]:
 
 def _checks(row: Row) -> Iterator[Line]:
     """Random input proves no pass. A row that nobody asked for counts only where it is required, and is an error
-    there; a row that is not on the list does not count. Only a failure is excused."""
+    there; a row that is not on the list does not count. Only a failure is excused, with nothing open beside it."""
     yield Clause.CHECK, "first", ERROR if row.samples == "random" else PASSED
-    if row.requires == "first" or (row.requires == "asked" and row.outcome is SKIPPED):
+    if row.requires == "first" or (row.requires == "asked" and row.second == "skipped"):
         return
-    found = row.outcome
-    if found is SKIPPED or (found is PASSED and row.samples == "random"):
-        found = ERROR
-    if found is FAILED and row.waiver == "holds":
-        found = PASSED
-    yield Clause.CHECK, "second", found
+    if row.second in ("failed", "open"):
+        is_excused = row.second == "failed" and row.waiver == "holds"
+        yield Clause.CHECK, "second", PASSED if is_excused else FAILED
+    else:
+        is_proven = row.second == "passed" and row.samples != "random"
+        yield Clause.CHECK, "second", PASSED if is_proven else ERROR
 
 
 def _skipped(row: Row) -> Iterator[Line]:
     """A row that is `-`; a required one is an error already."""
-    if row.skipped is Standing.FAIL and row.outcome is SKIPPED and row.requires != "all":
+    if row.skipped is Standing.FAIL and row.second == "skipped" and row.requires != "all":
         yield Clause.SKIPPED, "second", FAILED
 
 
 def _samples(row: Row) -> Iterator[Line]:
     """Real ones, and none that not every stage ran on."""
     if row.samples != "off":
-        ran_on_them = row.samples == "enough" and row.outcome is not ERROR
+        ran_on_them = row.samples == "enough" and row.second != "error"
         yield Clause.SAMPLES, "", ERROR if row.samples == "random" else PASSED if ran_on_them else FAILED
 
 
@@ -146,9 +148,9 @@ def whole(lines: list[Line]) -> Outcome:
 
 
 @cache
-def facts(outcome: Outcome, origin: Origin = Origin.REAL) -> Facts:
-    """Three stages of which the last one does what the second check's outcome says."""
-    stages = ("a", "b") if outcome is SKIPPED else ("a", "b", "c")
+def facts(second: str, origin: Origin = Origin.REAL) -> Facts:
+    """Three stages of which the last one does what is said of the second check."""
+    stages = ("a", "b") if second == "skipped" else ("a", "b", "c")
     ids = tuple(f"{number:04}" for number in range(COUNT))
     plan = Plan(
         subject="net",
@@ -160,18 +162,19 @@ def facts(outcome: Outcome, origin: Origin = Origin.REAL) -> Facts:
     )
     random = np.random.default_rng(0)
     values, noise = (random.normal(size=(COUNT, 12)).astype(np.float32) for _ in range(2))
-    sides = {"a": values, "b": values, "c": values + noise if outcome is FAILED else values}
+    sides = {"a": values, "b": values, "c": values + noise if second in ("failed", "open") else values}
     measurements: list[Measurement] = []
     for link in plan.links:
-        if outcome is ERROR and link.candidate == "c":
+        if second == "error" and link.candidate == "c":
             continue
         a, b = link.reference, link.candidate
         comparator = Comparator(link.name, stages=(a, b), signatures=(None, None), outputs=OutputMap())
         for sample, one, other in zip(ids, sides[a], sides[b], strict=True):
             comparator.add(0, sample, {"y": one[None]}, {"y": other[None]})
         measurements += comparator.measurements(f"{a}@1", f"{b}@1")
-    runs = tuple(ran(stage, away=outcome is ERROR and stage == "c") for stage in stages)
-    return Facts(plan=plan, runs=runs, measurements=tuple(measurements))
+    runs = tuple(ran(stage, away=second == "error" and stage == "c") for stage in stages)
+    lacks = Problem("b..c", "z", message("output-shape", output="z"))
+    return Facts(plan=plan, runs=runs, measurements=tuple(measurements), problems=(lacks,) if second == "open" else ())
 
 
 def ran(stage: str, *, away: bool) -> Run:
@@ -208,19 +211,19 @@ def policy(requires: str, waiver: str) -> Policy:
 
 def judged_facts(row: Row) -> Facts:
     """The facts of a row."""
-    return facts(row.outcome, Origin.RANDOM if row.samples == "random" else Origin.REAL)
+    return facts(row.second, Origin.RANDOM if row.samples == "random" else Origin.REAL)
 
 
 @cache
-def judgement(outcome: Outcome, origin: Origin, requires: str, waiver: str) -> Judgement:
+def judgement(second: str, origin: Origin, requires: str, waiver: str) -> Judgement:
     """The judgement on them."""
-    return judge(facts(outcome, origin), policy(requires, waiver))
+    return judge(facts(second, origin), policy(requires, waiver))
 
 
 @cache
-def results(outcome: Outcome) -> Results:
+def results(second: str) -> Results:
     """Judged results."""
-    found = facts(outcome)
+    found = facts(second)
     return Results(Tool("driftgate", "0.1.0"), (found,), (judge(found, Policy()),))
 
 
@@ -229,11 +232,12 @@ def comparison(state: str) -> Comparison | None:
     """The healthy results against themselves, a broken head, other samples, nothing, or what cannot be read."""
     if state in ("off", "absent"):
         return None
-    base = head = results(PASSED)
+    base = head = results("passed")
     if state == "damaged":
-        return Comparison(Version("main", ""), Version("head", ""), (), problem=message("compare-new-subject"))
+        same = compare_results(base, head, labels=("main", "head"))
+        return replace(same, problem=message("compare-new-subject"))
     if state == "worse":
-        head = results(FAILED)
+        head = results("failed")
     if state == "unknown":
         (old,) = base.facts
         samples = replace(old.plan.samples, digests=tuple(f"other-{one}" for one in old.plan.samples.ids))
@@ -269,12 +273,12 @@ def plain(lines: Iterator[GateLine] | tuple[GateLine, ...]) -> list[Line]:
 
 
 def test_every_line_of_every_combination_is_what_the_page_says() -> None:
-    """Outcome 4 × require 3 × skipped 2 × waiver 6 × samples 4 × baseline 6 × commit 5."""
-    assert len(ROWS) == 17_280
+    """Second check 5 × require 3 × skipped 2 × waiver 6 × samples 4 × baseline 6 × commit 5."""
+    assert len(ROWS) == 21_600
     wrong = []
     for row in ROWS:
         one = judged_facts(row)
-        judged = judgement(row.outcome, one.plan.samples.origin, row.requires, row.waiver)
+        judged = judgement(row.second, one.plan.samples.origin, row.requires, row.waiver)
         lines = tuple(lines_of(one, judged, asked(row), gated(row), comparison(row.regressions)))
         wanted = oracle(row)
         if plain(lines) != wanted or outcome_of(lines) is not whole(wanted):
@@ -315,12 +319,12 @@ def test_a_gate_that_holds_has_nothing_unproven_in_it() -> None:
         if whole(oracle(row)) is not PASSED:
             continue
         assert row.samples in ("off", "enough")
-        assert row.samples == "off" or row.outcome is not ERROR
+        assert row.samples == "off" or row.second != "error"
         assert row.commit in ("off", "same")
         assert row.regressions in ("off", "same")
         assert row.waiver != "expired"
-        counts = row.requires == "all" or (row.requires == "asked" and row.outcome is not SKIPPED)
-        assert not counts or row.outcome is PASSED or (row.outcome is FAILED and row.waiver == "holds")
+        counts = row.requires == "all" or (row.requires == "asked" and row.second != "skipped")
+        assert not counts or row.second == "passed" or (row.second == "failed" and row.waiver == "holds")
 
 
 # --- the clauses of what ran, where, and when
@@ -330,7 +334,7 @@ def test_a_gate_that_holds_has_nothing_unproven_in_it() -> None:
 class Provenance:
     """A gate that asks where its results come from as well."""
 
-    outcome: Outcome
+    second: str
     waiver: str
     artifacts: str
     versions: str
@@ -341,11 +345,11 @@ class Provenance:
 PROVENANCES = tuple(
     Provenance(*one)
     for one in product(
-        Outcome,
+        SECOND,
         ("none", "holds", "expired"),
         ("off", "built", "not-built", "nobody-says", "another-ran"),
         ("off", "one", "two", "unknown"),
-        ("off", "today", "last-day", "too-old", "tomorrow", "no-day", "no-board"),
+        ("off", "today", "last-day", "too-old", "one-leg-old", "tomorrow", "no-day", "no-board"),
         ("off", "holds", "slid", "short", "absent"),
     )
 )
@@ -369,7 +373,7 @@ STALE, SKEW, INCOMPLETE, REGRESSION = (
 
 def provenance_oracle(one: Provenance) -> list[CodedLine]:
     """The lines behind those of the checks."""
-    last = "b" if one.outcome is SKIPPED else "c"
+    last = "b" if one.second == "skipped" else "c"
     lines: dict[str, list[CodedLine]] = {
         "history holds": [(Clause.HISTORY, "", PASSED, ())],
         "history slid": [(Clause.HISTORY, "score c top1", FAILED, REGRESSION)],
@@ -385,6 +389,7 @@ def provenance_oracle(one: Provenance) -> list[CodedLine]:
         "board today": [(Clause.BOARD_AGE, "b", PASSED, ())],
         "board last-day": [(Clause.BOARD_AGE, "b", PASSED, ())],
         "board too-old": [(Clause.BOARD_AGE, "b", FAILED, INCOMPLETE)],
+        "board one-leg-old": [(Clause.BOARD_AGE, "b", FAILED, INCOMPLETE)],
         "board tomorrow": [(Clause.BOARD_AGE, "b", FAILED, INCOMPLETE)],
         "board no-day": [(Clause.BOARD_AGE, "b", ERROR, INCOMPLETE)],
         "board no-board": [(Clause.BOARD_AGE, "", ERROR, INCOMPLETE)],
@@ -397,9 +402,9 @@ def provenance_oracle(one: Provenance) -> list[CodedLine]:
 
 
 @cache
-def came_from(outcome: Outcome, artifacts: str, versions: str, board: str) -> Facts:
+def came_from(second: str, artifacts: str, versions: str, board: str) -> Facts:
     """The facts with where their runs were made: stage b on a board, stage a perhaps in two places."""
-    base = facts(outcome)
+    base = facts(second)
     host = Environment("CPUExecutionProvider", versions=(("onnxruntime", "1.20.1"),))
     other = replace(host, versions=(("onnxruntime", "1.19.0"),))
     lab = replace(host, board="" if board == "no-board" else "lab")
@@ -412,6 +417,9 @@ def came_from(outcome: Outcome, artifacts: str, versions: str, board: str) -> Fa
         )
         for run in base.runs
     ]
+    if board == "one-leg-old":
+        (run,) = (run for run in runs if run.stage == "b")
+        runs.append(replace(run, leg="elsewhere", day=BOARD_DAYS["too-old"]))
     if versions in ("two", "unknown"):
         (first,) = (run for run in runs if run.stage == "a")
         known = other.id if versions == "two" else "nowhere"
@@ -443,11 +451,11 @@ def past(state: str) -> Comparison | None:
 
 
 def test_every_line_about_where_results_come_from() -> None:
-    """Outcome 4 × waiver 3 × artifacts 5 × versions 4 × board 7 × history 5."""
-    assert len(PROVENANCES) == 8_400
+    """Second check 5 × waiver 3 × artifacts 5 × versions 4 × board 8 × history 5."""
+    assert len(PROVENANCES) == 12_000
     wrong = []
     for one in PROVENANCES:
-        came = came_from(one.outcome, one.artifacts, one.versions, one.board)
+        came = came_from(one.second, one.artifacts, one.versions, one.board)
         clauses = Clauses(
             history=None if one.history == "off" else Slides(5, ((Slide.SCORE_DROP, 0.02),)),
             same_artifacts=one.artifacts != "off",
@@ -457,10 +465,10 @@ def test_every_line_about_where_results_come_from() -> None:
         last = came.plan.artifacts[-1].digest
         made = {"nobody-says": None, "not-built": frozenset({"0" * 64})}.get(one.artifacts, frozenset({last}))
         given = Gated(Results(Tool("driftgate", "0.1.0"), (came,)), built=made, today=TODAY)
-        judged = judgement(one.outcome, Origin.REAL, "asked", one.waiver)
+        judged = judgement(one.second, Origin.REAL, "asked", one.waiver)
         asks = replace(policy("asked", one.waiver), clauses=clauses)
         lines = tuple(lines_of(came, judged, asks, given, past(one.history)))
-        checks = list(_checks(Row(one.outcome, "asked", Standing.ALLOW, one.waiver, "off", "off", "off")))
+        checks = list(_checks(Row(one.second, "asked", Standing.ALLOW, one.waiver, "off", "off", "off")))
         found = [(line.clause, line.name, line.outcome, line.codes) for line in lines]
         wanted = provenance_oracle(one)
         whole_wanted = whole([*checks, *((clause, name, outcome) for clause, name, outcome, _ in wanted)])

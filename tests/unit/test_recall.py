@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driftgate.backends.routing import BOARD_BACKENDS
+from driftgate.domain.runs import BOARD_BACKENDS
 from driftgate.recall import Recall
 from driftgate.sessions import Artifact
 from driftgate.storage.document import read_results

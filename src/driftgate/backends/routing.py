@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from driftgate.backends.onnxfile import read_onnx
+from driftgate.domain.runs import BOARD, INFER
 from driftgate.errors import DriftgateError
 from driftgate.sessions import Artifact
 
-VENDOR, BOARD, INFER = "hbruntime", "board", "hbm_infer"
-#: Those that are told about a pool of boards.
-ON_BOARDS = (BOARD, INFER)
-#: Those, and what runs where this machine is the board.
-BOARD_BACKENDS = (*ON_BOARDS, "hbm_runtime")
+VENDOR = "hbruntime"
 
 
 def on_board(artifact: Artifact, board: str | None) -> Artifact:

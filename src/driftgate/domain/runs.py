@@ -12,6 +12,12 @@ from driftgate.domain.digest import digest
 from driftgate.domain.tensors import Signature
 from driftgate.messages.message import Message
 
+#: Backends that are told about a pool of boards.
+BOARD, INFER = "board", "hbm_infer"
+ON_BOARDS = (BOARD, INFER)
+#: Those, and what runs where this machine is the board.
+BOARD_BACKENDS = (*ON_BOARDS, "hbm_runtime")
+
 
 class RunOutcome(str, Enum):
     """`refused`: the runtime meant for the artifact cannot load it, which is a FAIL and no ERROR."""

@@ -10,6 +10,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from driftgate.errors import GitHubError, Gone
 from driftgate.github.api import Client
@@ -84,22 +85,33 @@ def _known(context: RunContext, base: Base, field: str) -> Base:
     return base
 
 
-def parted_at(client: Client, context: RunContext, base: Base) -> str:
-    """The commit at which head and base parted; without a base's commit the head itself. Raises GitHubError, and Gone
-    where they have no commit in common."""
+def parted_at(client: Client, context: RunContext, base: Base) -> str | None:
+    """The commit at which head and base parted, without a base's commit the head itself; None where they have none in
+    common. Raises GitHubError."""
     if not base.sha:
         return base.head_sha
     path = f"/repos/{context.repository}/compare/{base.sha}...{base.head_sha}"
-    sha = text_at(client.get(path, per_page=1), "merge_base_commit", "sha")
+    try:
+        answer = client.get(path, per_page=1)
+    except Gone:
+        _seen(client, context, base.sha)
+        return None
+    sha = text_at(answer, "merge_base_commit", "sha")
     if not _SHA.fullmatch(sha):
         raise GitHubError(message("github-answer", path=path, field="merge_base_commit.sha"))
     return sha
 
 
-def good_runs(client: Client, context: RunContext, base: Base, workflow: str) -> Iterator[FormerRun]:
-    """The good runs of a workflow (the file's path, else its name) on the base branch, those of the nearest commits
-    first; none of this run itself, nor of its commit, which it would only repeat. Raises GitHubError."""
-    start = parted_at(client, context, base)
+def _seen(client: Client, context: RunContext, sha: str) -> None:
+    """GitHub answers alike for what is not there and for what a token may not see: Gone where not even the commit can
+    be seen."""
+    client.get(f"/repos/{context.repository}/commits/{sha}", per_page=1)
+
+
+def good_runs(client: Client, context: RunContext, base: Base, workflow: str, start: str) -> Iterator[FormerRun]:
+    """The good runs of a workflow (the file's path, else its name) on the base branch, at the commit `start` or before
+    it, those of the nearest commits first; none of this run itself, nor of its commit, which it would only repeat.
+    Raises GitHubError."""
     found: dict[str, FormerRun] = {}
     for value in _listed(client, _runs_path(context, workflow), branch=base.branch, status="success"):
         run = _run(value, context, base, workflow)
@@ -118,15 +130,11 @@ def uploads(client: Client, context: RunContext, run: FormerRun) -> tuple[Upload
 
 
 def file_at(client: Client, context: RunContext, path: str, sha: str) -> bytes | None:
-    """A file of the repository at a commit; None where that commit has none.
-
-    GitHub answers alike for what is not there and for what a token may not see: only where the commit itself can be
-    seen is the file absent. Raises GitHubError.
-    """
+    """A file of the repository at a commit; None where that commit has none. Raises GitHubError."""
     try:
-        value = client.get(f"/repos/{context.repository}/contents/{path}", ref=sha)
+        value = client.get(f"/repos/{context.repository}/contents/{quote(path)}", ref=sha)
     except Gone:
-        client.get(f"/repos/{context.repository}/commits/{sha}", per_page=1)
+        _seen(client, context, sha)
         return None
     content = text_at(value, "content")
     if text_at(value, "type") != "file" or text_at(value, "encoding") != "base64" or not content:
@@ -140,7 +148,7 @@ def file_at(client: Client, context: RunContext, path: str, sha: str) -> bytes |
 def _runs_path(context: RunContext, workflow: str) -> str:
     """Of one workflow by its file's name; of all where only its name is known."""
     whole = f"/repos/{context.repository}/actions"
-    return f"{whole}/workflows/{workflow.rpartition('/')[2]}/runs" if _is_file(workflow) else f"{whole}/runs"
+    return f"{whole}/workflows/{quote(workflow.rpartition('/')[2])}/runs" if _is_file(workflow) else f"{whole}/runs"
 
 
 def _is_file(workflow: str) -> bool:

@@ -11,6 +11,7 @@ from driftgate.domain.facts import OF_ARTIFACT, SHA256, Facts
 from driftgate.domain.gates import Clause, GateLine
 from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Standing, WaiverState, WaiverUse
 from driftgate.domain.results import Results
+from driftgate.domain.runs import BOARD_BACKENDS
 from driftgate.domain.samples import Origin
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import Message, Param, message
@@ -272,13 +273,12 @@ def _versions(facts: Facts, blank: GateLine) -> Iterator[GateLine]:
 def _board_age(facts: Facts, days: int, today: str, blank: GateLine) -> Iterator[GateLine]:
     """How old the newest result of a board is that every stage on it has; a simulation or a recording is none."""
     line = replace(blank, clause=Clause.BOARD_AGE, limit=f"≤ {days}")
-    boards = {environment.id for environment in facts.environments if environment.board}
-    stages = [stage for stage in facts.plan.stages if any(r.environment in boards for r in facts.runs_of(stage))]
+    ran = {stage: [r for r in facts.runs_of(stage) if r.backend in BOARD_BACKENDS] for stage in facts.plan.stages}
+    stages = [stage for stage, runs in ran.items() if runs]
     if not stages:
         yield replace(line, reason=message("gate-no-board"), codes=(INCOMPLETE,))
     for stage in stages:
-        runs = facts.runs_of(stage)
-        oldest = min((run.day for run in runs if run.environment in boards), default="")
+        oldest = min(run.day for run in ran[stage])
         age = _days(oldest, today)
         if age is None:
             yield replace(line, name=stage, reason=message("gate-no-day"), codes=(INCOMPLETE,))

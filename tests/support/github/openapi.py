@@ -32,6 +32,12 @@ PATHS = (
     f"{_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}",
     f"{_REPO}/actions/runs/{{run_id}}/jobs",
     f"{_REPO}/actions/runs/{{run_id}}/cancel",
+    f"{_REPO}/actions/runs",
+    f"{_REPO}/actions/workflows/{{workflow_id}}/runs",
+    f"{_REPO}/commits",
+    f"{_REPO}/commits/{{ref}}",
+    f"{_REPO}/compare/{{basehead}}",
+    f"{_REPO}/contents/{{path}}",
 )
 #: Refusals that any request may meet and that single operations do not list.
 REFUSAL = {

@@ -62,6 +62,11 @@ def public_user(login: str, kind: str, epoch: float) -> Json:
     }
 
 
+def repository_id(full_name: str) -> int:
+    """The number of a repository."""
+    return REPOSITORY_ID if full_name == REPOSITORY else REPOSITORY_ID + sum(full_name.encode())
+
+
 def repository(full_name: str, *, fork: bool) -> Json:
     """A repository."""
     owner, name = full_name.split("/")
@@ -69,7 +74,7 @@ def repository(full_name: str, *, fork: bool) -> Json:
     counts = ("forks", "forks_count", "open_issues", "open_issues_count", "size", "stargazers_count", "watchers")
     flags = ("has_downloads", "has_issues", "has_projects", "has_wiki", "has_pages", "archived", "disabled", "private")
     return {
-        "id": REPOSITORY_ID if full_name == REPOSITORY else REPOSITORY_ID + sum(full_name.encode()),
+        "id": repository_id(full_name),
         "node_id": "R_1",
         "name": name,
         "full_name": full_name,
@@ -202,6 +207,129 @@ def artifact(number: int, name: str, size_bytes: int) -> Json:
         "created_at": moment(0),
         "updated_at": moment(0),
         "expires_at": moment(86400 * 90),
+    }
+
+
+def commit(sha: str, parents: Sequence[str]) -> Json:
+    """A commit."""
+    api, site = f"{API}/repos/{REPOSITORY}", f"{SITE}/{REPOSITORY}"
+    person = {"name": "A", "email": "a@example.com", "date": moment(0)}
+    tree = {"sha": sha[::-1], "url": f"{api}/git/trees/{sha[::-1]}"}
+    return {
+        "url": f"{api}/commits/{sha}",
+        "sha": sha,
+        "node_id": f"C_{sha[:8]}",
+        "html_url": f"{site}/commit/{sha}",
+        "comments_url": f"{api}/commits/{sha}/comments",
+        "commit": {
+            "url": f"{api}/git/commits/{sha}",
+            "author": person,
+            "committer": person,
+            "message": "A change",
+            "comment_count": 0,
+            "tree": tree,
+        },
+        "author": user("octocat"),
+        "committer": user("octocat"),
+        "parents": [{"sha": one, "url": f"{api}/commits/{one}"} for one in parents],
+    }
+
+
+def comparison(base: str, head: str, common: str) -> Json:
+    """Two commits held against each other."""
+    api, site = f"{API}/repos/{REPOSITORY}/compare/{base}...{head}", f"{SITE}/{REPOSITORY}/compare/{base}...{head}"
+    return {
+        "url": api,
+        "html_url": site,
+        "permalink_url": site,
+        "diff_url": f"{site}.diff",
+        "patch_url": f"{site}.patch",
+        "base_commit": commit(base, ()),
+        "merge_base_commit": commit(common, ()),
+        "status": "diverged",
+        "ahead_by": 1,
+        "behind_by": 1,
+        "total_commits": 1,
+        "commits": [commit(head, ())],
+        "files": [],
+    }
+
+
+def content(path: str, encoded: str, size_bytes: int) -> Json:
+    """A file in the repository."""
+    api, site = f"{API}/repos/{REPOSITORY}/contents/{path}", f"{SITE}/{REPOSITORY}/blob/main/{path}"
+    return {
+        "type": "file",
+        "encoding": "base64",
+        "size": size_bytes,
+        "name": path.rpartition("/")[2],
+        "path": path,
+        "content": encoded,
+        "sha": "3" * 40,
+        "url": api,
+        "git_url": api,
+        "html_url": site,
+        "download_url": site,
+        "_links": {"git": api, "self": api, "html": site},
+    }
+
+
+def workflow_run(
+    number_id: int,
+    *,
+    sha: str,
+    number: int,
+    attempt: int,
+    branch: str,
+    event: str,
+    conclusion: str,
+    head_repository: str,
+    path: str,
+    name: str,
+) -> Json:
+    """A run of a workflow that has ended."""
+    api, site = f"{API}/repos/{REPOSITORY}/actions/runs/{number_id}", f"{SITE}/{REPOSITORY}/actions/runs/{number_id}"
+    person = {"name": "A", "email": "a@example.com"}
+    urls = ("jobs", "logs", "artifacts", "cancel", "rerun")
+    return {
+        "id": number_id,
+        "name": name,
+        "node_id": f"WFR_{number_id}",
+        "check_suite_id": 1,
+        "check_suite_node_id": "CS_1",
+        "head_branch": branch,
+        "head_sha": sha,
+        "path": path,
+        "run_number": number,
+        "run_attempt": attempt,
+        "event": event,
+        "status": "completed",
+        "conclusion": conclusion,
+        "workflow_id": 7,
+        "url": api,
+        "html_url": site,
+        "pull_requests": [],
+        "created_at": moment(0),
+        "updated_at": moment(0),
+        "actor": user("octocat"),
+        "triggering_actor": user("octocat"),
+        "run_started_at": moment(0),
+        **{f"{one}_url": f"{api}/{one}" for one in urls},
+        "check_suite_url": f"{API}/repos/{REPOSITORY}/check-suites/1",
+        "previous_attempt_url": None,
+        "workflow_url": f"{API}/repos/{REPOSITORY}/actions/workflows/7",
+        "head_commit": {
+            "id": sha,
+            "tree_id": sha[::-1],
+            "message": "A change",
+            "timestamp": moment(0),
+            "author": person,
+            "committer": person,
+        },
+        "repository": repository(REPOSITORY, fork=False),
+        "head_repository": repository(head_repository, fork=head_repository != REPOSITORY),
+        "head_repository_id": repository_id(head_repository),
+        "display_title": "A change",
     }
 
 

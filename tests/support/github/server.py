@@ -113,6 +113,28 @@ class GitHub(Loopback):
         return reply
 
 
+class Storage(Loopback):
+    """The other host, on which a GitHub keeps the archives of artifacts. It must never see a token."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def __enter__(self) -> Storage:
+        super().__enter__()
+        return self
+
+    def serve(self, request: Request) -> Reply | None:
+        """The archive of the number that the path names."""
+        if "authorization" in request.headers:
+            self.problems.append(f"a token came along: {request.path}")
+        number = request.path.strip("/").removesuffix(".zip")
+        found = next((one for one in self._world.past.uploads if str(one.id) == number), None)
+        if found is None:
+            return Reply(404, {})
+        return Reply(200, raw=found.content, headers={"Content-Type": "application/zip"})
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False

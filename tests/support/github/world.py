@@ -6,10 +6,12 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 from support.github import payloads
 from support.github.clock import FakeClock
 from support.github.exchange import Reply, Request
+from support.github.past import Past
 
 PULL = 7
 SHA = "1" * 40
@@ -21,12 +23,14 @@ NOT_ACCESSIBLE = "Resource not accessible by integration"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who a token stands for. An Actions token may not ask who it is; that of a fork may not write."""
+    """Who a token stands for. An Actions token may not ask who it is; that of a fork may not write. `blind`: what it
+    may not even see, as the beginning of paths below the repository."""
 
     login: str = "github-actions[bot]"
     kind: str = "Bot"
     may_ask: bool = False
     may_write: bool = True
+    blind: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Edit:
 
 
 class World:
-    """One repository, acme/models, its pull requests, comments and jobs of runs; tokens and what they may do."""
+    """One repository, acme/models, its past, pull requests, comments and jobs of runs; tokens and what they may do."""
 
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.clock = clock or FakeClock()
@@ -88,6 +92,7 @@ class World:
         self.pulls: dict[int, Pull] = {PULL: Pull()}
         self.comments: dict[int, Standing] = {}
         self.artifacts: dict[int, tuple[str, bytes]] = {}
+        self.past = Past()
         self.download_url = "http://127.0.0.1:9/nowhere"
         self.are_comments_off = False
         self.edits: list[Edit] = []
@@ -135,6 +140,9 @@ class World:
             if found and method == request.method:
                 if method != "GET" and not actor.may_write:
                     return self._refuse(403, NOT_ACCESSIBLE)
+                if any(path.startswith(f"/repos/{payloads.REPOSITORY}/{one}") for one in actor.blind):
+                    is_private = path.startswith((f"{_OURS}/contents", f"{_OURS}/commits", f"{_OURS}/compare"))
+                    return self._refuse(404, "Not Found") if is_private else self._refuse(403, NOT_ACCESSIBLE)
                 return route(self, request, actor, address, *found.groups())
         return self._refuse(404, "Not Found")
 
@@ -223,6 +231,7 @@ class World:
 
     def _list_artifacts(self, request: Request, actor: Actor, address: str, run: str) -> Reply:
         found = [payloads.artifact(number, name, len(data)) for number, (name, data) in self.artifacts.items()]
+        found += [upload.json for upload in self.past.uploads if upload.run.id == int(run)]
         reply = self._paged(request, address, found)
         return replace(reply, value={"total_count": len(found), "artifacts": reply.value})
 
@@ -235,13 +244,45 @@ class World:
         self.cancelled.append(int(run))
         return Reply(202, {})
 
+    def _list_runs(self, request: Request, actor: Actor, address: str, workflow: str = "") -> Reply:
+        branch, status = request.query.get("branch"), request.query.get("status")
+        runs = [run for run in reversed(self.past.runs) if branch in (None, run.branch)]
+        runs = [run for run in runs if status in (None, run.conclusion)]
+        if workflow:
+            runs = [run for run in runs if run.path.rpartition("/")[2] == workflow]
+            if not any(run.path.rpartition("/")[2] == workflow for run in self.past.runs):
+                return self._refuse(404, "Not Found")
+        reply = self._paged(request, address, [run.json for run in runs])
+        return replace(reply, value={"total_count": len(runs), "workflow_runs": reply.value})
+
+    def _list_commits(self, request: Request, actor: Actor, address: str) -> Reply:
+        found = list(self.past.ancestors(request.query.get("sha", "")))
+        if not found:
+            return self._refuse(404, "Not Found")
+        return self._paged(request, address, [payloads.commit(sha, self.past.parents[sha]) for sha in found])
+
+    def _get_commit(self, request: Request, actor: Actor, address: str, sha: str) -> Reply:
+        if sha not in self.past.parents:
+            return self._refuse(422, f"No commit found for SHA: {sha}")
+        return Reply(200, payloads.commit(sha, self.past.parents[sha]))
+
+    def _compare(self, request: Request, actor: Actor, address: str, base: str, head: str) -> Reply:
+        found = self.past.comparison(base, head)
+        return self._refuse(404, "Not Found") if found is None else Reply(200, found)
+
+    def _content(self, request: Request, actor: Actor, address: str, path: str) -> Reply:
+        found = self.past.content(unquote(path), request.query.get("ref", ""))
+        return self._refuse(404, "Not Found") if found is None else Reply(200, found)
+
     def _download(self, request: Request, actor: Actor, address: str, number: str) -> Reply:
-        if int(number) not in self.artifacts:
+        kept = next((one for one in self.past.uploads if one.id == int(number)), None)
+        if int(number) not in self.artifacts and (kept is None or kept.expired):
             return self._refuse(410, "Artifact has expired")
         return Reply(302, headers={"Location": f"{self.download_url}/{number}.zip?sig=secret"})
 
 
-_REPOSITORY = re.escape(f"/repos/{payloads.REPOSITORY}")
+_OURS = f"/repos/{payloads.REPOSITORY}"
+_REPOSITORY = re.escape(_OURS)
 _ROUTES: tuple[tuple[str, str, Callable[..., Reply]], ...] = (
     ("GET", r"/user", World._user),
     ("GET", rf"{_REPOSITORY}/issues/(\d+)/comments", World._list_comments),
@@ -255,5 +296,11 @@ _ROUTES: tuple[tuple[str, str, Callable[..., Reply]], ...] = (
     ("GET", rf"{_REPOSITORY}/actions/runs/(\d+)/artifacts", World._list_artifacts),
     ("GET", rf"{_REPOSITORY}/actions/artifacts/(\d+)/zip", World._download),
     ("GET", rf"{_REPOSITORY}/actions/runs/(\d+)/jobs", World._list_jobs),
+    ("GET", rf"{_REPOSITORY}/actions/runs", World._list_runs),
+    ("GET", rf"{_REPOSITORY}/actions/workflows/([^/]+)/runs", World._list_runs),
+    ("GET", rf"{_REPOSITORY}/commits", World._list_commits),
+    ("GET", rf"{_REPOSITORY}/commits/([0-9a-f]+)", World._get_commit),
+    ("GET", rf"{_REPOSITORY}/compare/([0-9a-f]+)\.\.\.([0-9a-f]+)", World._compare),
+    ("GET", rf"{_REPOSITORY}/contents/(.+)", World._content),
     ("POST", rf"{_REPOSITORY}/actions/runs/(\d+)/cancel", World._cancel_run),
 )
