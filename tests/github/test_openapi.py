@@ -120,6 +120,7 @@ def test_a_former_run_is_found_and_its_archive_fetched(github: GitHub, tmp_path:
             assert (found.problem, found.sha, found.parted_at) == (None, "a" * 40, "a" * 40)
         assert file_at(api, own, "driftgate.yaml", "b" * 40) == b"version: 1\n"
         assert file_at(api, own, "absent.yaml", "b" * 40) is None
+        past.commit("0" * 40)
         assert fetched(api, own, replace(base, sha="0" * 40), "x", names, tmp_path).problem is not None
     assert storage.problems == []
 
