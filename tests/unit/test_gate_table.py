@@ -407,10 +407,12 @@ def came_from(second: str, artifacts: str, versions: str, board: str) -> Facts:
     base = facts(second)
     host = Environment("CPUExecutionProvider", versions=(("onnxruntime", "1.20.1"),))
     other = replace(host, versions=(("onnxruntime", "1.19.0"),))
-    lab = replace(host, board="" if board == "no-board" else "lab")
+    lab = Environment("hrt_model_exec", versions=(("hbrt", "4.11.11"),), board="lab")
+    by = "recorded" if board == "no-board" else "board"
     runs = [
         replace(
             run,
+            backend=by if run.stage == "b" else run.backend,
             environment=lab.id if run.stage == "b" else host.id,
             day=BOARD_DAYS.get(board, TODAY) if run.stage == "b" else TODAY,
             artifact="f" * 64 if artifacts == "another-ran" and run.stage == "a" else run.artifact,
