@@ -437,10 +437,22 @@ def sample_changed_since_the_manifest(root: Path) -> Told:
 # --- what is missing
 
 
-def board_offline(root: Path) -> Told:
+def away(root: Path) -> Project:
+    """A board at an address where nothing listens."""
     (root / "key").touch()
-    away = {"transport": "ssh", "hosts": ["127.0.0.1:9"], "key": "key", "patience": 1, "tool": "hrt_model_exec"}
-    return checked(beside_a_board(root, pool=away))
+    pool = {"transport": "ssh", "hosts": ["127.0.0.1:9"], "key": "key", "patience": 1, "tool": "hrt_model_exec"}
+    return beside_a_board(root, pool=pool)
+
+
+def board_offline(root: Path) -> Told:
+    return checked(away(root))
+
+
+def board_offline_and_its_row_left_out(root: Path) -> Told:
+    """Only the rows before it are required; what is asked of the board is how old its result is, and there is none."""
+    project = away(root)
+    checked(project)
+    return gated(root / "out", project, {"require": ["float-int8"], "board-days": 1})
 
 
 def board_there(root: Path, day: str = "") -> Told:
@@ -647,6 +659,16 @@ def results_of_another_commit_reported_again(root: Path) -> Told:
     return gated(root / "again", project, {"same-commit": True}, "--commit", COMMIT)
 
 
+def at_rest_since_another_commit(root: Path) -> Told:
+    """Nothing changed since, so that nothing ran on this commit."""
+    project = of_a_commit(root, OTHER)
+    with at(COMMIT):
+        told = call("plan", "-c", project.config, "--out", root / "plan", "--changed", root / "out")
+        assert told.code == 0, told.err
+        call("report", "--plan", root / "plan" / "plan.json", "-c", project.config, "--out", root / "all")
+    return gated(root / "all", project, {"same-commit": True}, "--commit", COMMIT)
+
+
 # --- versions of host, toolchain and board
 
 
@@ -818,6 +840,7 @@ SITUATIONS = (
     Situation(sample_changed_since_the_manifest, ERROR, 2, "sample-changed"),
     # what is missing, and what was skipped
     Situation(board_offline, ERROR, 2, INCOMPLETE),
+    Situation(board_offline_and_its_row_left_out, ERROR, 2, INCOMPLETE),
     Situation(board_there, PASS, 0),
     Situation(board_long_ago, FAIL, 1, INCOMPLETE),
     Situation(recording_of_a_board, ERROR, 2, INCOMPLETE),
@@ -843,6 +866,7 @@ SITUATIONS = (
     Situation(results_of_no_commit, ERROR, 2, "gate-no-commit"),
     Situation(no_commit_is_gated, ERROR, 2, "gate-no-wanted-commit"),
     Situation(results_of_another_commit_reported_again, FAIL, 1, STALE),
+    Situation(at_rest_since_another_commit, FAIL, 1, STALE),
     # versions
     Situation(newer_than_the_runtime, FAIL, 1, SKEW),
     Situation(newer_than_the_runtime_and_wrong, FAIL, 1, SKEW),
