@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from driftgate.backends.quantfile import signature_path
+from driftgate.backends.registry import backend
 from driftgate.domain.chain import FeedKind
 from driftgate.domain.plan import Leg
 from driftgate.domain.platforms import PLATFORMS
 from driftgate.domain.runs import BOARD_BACKENDS
-from driftgate.errors import ConfigError, UsageError
+from driftgate.errors import ConfigError, StorageError, UsageError
 from driftgate.masking.aliases import Aliases
 from driftgate.messages.message import message
 from driftgate.numerics.comparator import OutputMap
@@ -27,6 +28,7 @@ from driftgate.storage.tensorfiles import tensors_digest
 #: Options that go along; others name files and interpreters of this machine.
 KEPT = ("model", "core", "priority", "timeout", "remote_root", "python")
 KNOWN_HOSTS = "known_hosts"
+SHOWN = 12  # characters of a digest
 
 
 def board_stages(job: Job) -> tuple[str, ...]:
@@ -74,8 +76,15 @@ def pack(job: Job, leg: Leg, config: Config, folder: Path, provenance: Provenanc
 
 
 def unpacked(found: Pack, environment: Mapping[str, str]) -> Job:
-    """The job of a pack. Raises ConfigError for a pool that is not as it should be, or variables that are not set."""
+    """The job of a pack. Raises ConfigError for a pool that is not as it should be, or variables that are not set, and
+    StorageError where a file is not what was planned."""
     artifacts = tuple(_artifact(found, one, environment) for one in found.stored.artifacts)
+    planned = {artifact.stage: artifact.digest for artifact in found.plan.artifacts}
+    for artifact in artifacts:
+        digest, wanted = backend(artifact.backend).digest(artifact), planned.get(artifact.stage, "-")
+        if digest != wanted:
+            told = {"stage": artifact.stage, "found": digest[:SHOWN], "wanted": wanted[:SHOWN]}
+            raise StorageError(message("pack-changed", path=str(artifact.path), **told))
     return Job(
         plan=found.plan,
         artifacts=artifacts,

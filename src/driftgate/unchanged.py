@@ -9,7 +9,7 @@ from pathlib import Path
 from driftgate import __version__
 from driftgate.domain.facts import Facts
 from driftgate.domain.results import Results, Tool
-from driftgate.domain.runs import RunOutcome
+from driftgate.domain.runs import UNCHANGED_SINCE, RunOutcome
 from driftgate.errors import StorageError
 from driftgate.messages.message import message
 from driftgate.plan import Job
@@ -17,7 +17,7 @@ from driftgate.storage.document import encode_results, read_results
 from driftgate.storage.folder import remove_tree, write_all
 from driftgate.storage.planfile import Manifest, Unchanged, read_origin
 
-UNCHANGED, SINCE = "unchanged", "unchanged-since"
+UNCHANGED = "unchanged"
 Kept = tuple[Unchanged, Facts]
 
 
@@ -56,7 +56,7 @@ def kept(manifest: Manifest, folder: Path) -> tuple[Facts, ...]:
         facts = former.get(one.digest)
         if facts is None or facts.plan.key != (one.subject, one.target):
             raise StorageError(message("unchanged-other", path=str(folder), subject=one.subject, target=one.target))
-        note = message(SINCE, run=one.run)
+        note = message(UNCHANGED_SINCE, run=one.run)
         runs = tuple(replace(run, notes=tuple(dict.fromkeys((*run.notes, note)))) for run in facts.runs)
         found.append(replace(facts, runs=runs))
     return tuple(found)
@@ -64,7 +64,7 @@ def kept(manifest: Manifest, folder: Path) -> tuple[Facts, ...]:
 
 def _since(facts: Facts) -> str | None:
     """The run whose facts they are, where the report had them from one before it."""
-    notes = (note for run in facts.runs for note in run.notes if note.code == SINCE)
+    notes = (note for run in facts.runs for note in run.notes if note.code == UNCHANGED_SINCE)
     return next((str(note.get("run")) for note in notes), None)
 
 

@@ -173,7 +173,24 @@ def test_a_table_of_a_newer_driftgate_is_passed_over(written: Path) -> None:
     with np.load(written / FACTS, allow_pickle=False) as archive:
         tables = dict(archive)
     (written / FACTS).write_bytes(npz_bytes({**tables, "histogram": np.arange(4.0)}))
+    unbound(written)
     assert read_results(written) == before
+
+
+def unbound(folder: Path) -> None:
+    """As before documents told the digest of their tables."""
+    document = json.loads((folder / RESULTS).read_text("utf-8"))
+    assert document.pop("tables")
+    (folder / RESULTS).write_text(json.dumps(document), "utf-8")
+
+
+def test_tables_of_another_run_are_not_read(written: Path) -> None:
+    """Sound in themselves, and of the same form: a failing network's document beside a healthy one's tables."""
+    with np.load(written / FACTS, allow_pickle=False) as archive:
+        tables = {name: table + 0.0 for name, table in archive.items()}
+    tables["t00000"] = tables["t00000"] * 0.5
+    (written / FACTS).write_bytes(npz_bytes(tables))
+    assert refusal(written)[0] == "facts-other"
 
 
 @pytest.mark.parametrize(
@@ -259,6 +276,9 @@ def spoilt(path: Path, how: str) -> None:
 )
 def test_tables_that_cannot_be_trusted(written: Path, how: str, code: str) -> None:
     spoilt(written / FACTS, how)
+    if code == "facts-table":
+        assert refusal(written)[0] == "facts-other"
+        unbound(written)
     assert refusal(written)[0] == code
 
 

@@ -23,6 +23,7 @@ from driftgate.errors import StorageError
 from driftgate.storage.document import encode_results, read_results
 from driftgate.storage.folder import write_all
 from driftgate.storage.history import HISTORY, encode_history, history_schema, read_history
+from driftgate.storage.planfile import Provenance, write_origin
 from support.commandline import Answer, call
 from support.edits import edited, error_times, speed, undeclared, wrong_on
 
@@ -223,7 +224,6 @@ class Branch:
     """Runs of a branch, each held against the one before."""
 
     folder: Path
-    monkeypatch: pytest.MonkeyPatch
     count: int = 0
 
     @property
@@ -236,14 +236,13 @@ class Branch:
         write_all(facts, encode_results(replace(results, judgements=None)))
         held = ("--baseline", self.last) if self.count else ()
         self.count += 1
-        self.monkeypatch.setenv("GITHUB_SHA", f"{self.count:040x}")
-        self.monkeypatch.setenv("GITHUB_RUN_ID", str(100 + self.count))
+        write_origin(facts, Provenance(f"{self.count:040x}", str(100 + self.count), "1"))
         return call("report", facts, "--out", self.last, *held, *options)
 
 
 @pytest.fixture
-def branch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Branch:
-    return Branch(tmp_path, monkeypatch)
+def branch(tmp_path: Path) -> Branch:
+    return Branch(tmp_path)
 
 
 POLICY = """version: 1

@@ -62,7 +62,7 @@ from driftgate.storage.bundle import BUNDLE, forget_parts
 from driftgate.storage.document import FACTS, RESULTS, encode_results
 from driftgate.storage.folder import remove_tree, write_all
 from driftgate.storage.history import HISTORY, encode_history
-from driftgate.storage.planfile import ORIGIN, write_origin
+from driftgate.storage.planfile import ORIGIN, Provenance, write_origin
 from driftgate.verifying import Verifier, second_opinion
 
 TOOL = Tool("driftgate", __version__)
@@ -78,6 +78,7 @@ NOWHERE = CommentLinks()
 #: What may be asked about a sample of a link.
 Question = Callable[[Job, Link, Facts, str], Investigation | None]
 NO_BUNDLE = Wish(when=NEVER)
+NO_ORIGIN = Provenance()
 NONE_ASIDE: Mapping[tuple[str, str], Aside] = {}
 
 
@@ -107,6 +108,7 @@ def check(
     jobs = prepare(config, subjects=subjects, profile=profile)
     ruling = ruled(config, base_configuration(base_config), policy, (job.plan.subject for job in jobs))
     policies = ruling.policies
+    origin = provenance(os.environ)
     failing = Failing() if effort is None else Failing(effort.samples)
     with stopped_while_waiting() as breakable, private_folder(out, effort, wish) as repros:
         asides = {} if effort is None else {job.plan.key: effort.aside() for job in jobs}
@@ -139,8 +141,8 @@ def check(
             pictures=no_pictures if interrupted else pictures,
             baseline=baseline,
             pending=ruling.pending,
+            origin=origin,
         )
-        origin = provenance(os.environ)
         if origin.sha:
             write_origin(out, origin)
         if not interrupted:
@@ -367,12 +369,12 @@ def deliver(
     pictures: Callable[[Results], Sequence[Picture]] = no_pictures,
     baseline: Path | None = None,
     pending: tuple[Changed, ...] = (),
+    origin: Provenance = NO_ORIGIN,
 ) -> Delivered:
     """Judge, write every report together where there is a folder for them, show the table. Of what tools and machines
     said, secrets and addresses are in none of them."""
     masked = tuple(map(hiding().facts, facts))
     results = Results(replace(TOOL, language=spoken()), masked, judged(masked, policies), pending=pending)
-    origin = provenance(os.environ)
     past = held_against(baseline, results, origin.sha, policies)
     results = replace(results, comparison=past.comparison)
     files = encode_results(results)

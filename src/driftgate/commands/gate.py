@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -21,7 +21,7 @@ from driftgate.escaping.commands import disarmed_json
 from driftgate.judgement.gate import Gated, gate
 from driftgate.messages.message import message
 from driftgate.reporting.versionlines import show_gate
-from driftgate.settings.load import load
+from driftgate.settings.load import Config, load
 from driftgate.storage.built import PROVENANCE, built_files
 from driftgate.storage.folder import write_all
 from driftgate.storage.gate import GATE, encode_gate
@@ -34,6 +34,7 @@ from driftgate.storage.gate import GATE, encode_gate
 )
 @click.option("--policy", required=True, help="The policy whose clauses must hold.")
 @baseline_option
+@click.option("--subject", "subjects", multiple=True, help="Only this subject of the configuration; may be repeated.")
 @click.option("--commit", help="The commit that is gated; without it, that of the CI's run.")
 @click.option(
     "--built",
@@ -48,6 +49,7 @@ def command(
     config: Path,
     policy: str,
     baseline: Path | None,
+    subjects: tuple[str, ...],
     commit: str | None,
     built: Path | None,
     out: Path | None,
@@ -64,11 +66,13 @@ def command(
         unknown = tuple(f.plan.subject for f in known.results.facts if f.plan.subject not in loaded.settings.subjects)
         if unknown:
             raise UsageError(message("gate-unknown-subject", path=str(config), subjects=unknown))
-        policies = {f.plan.subject: loaded.policy(policy, f.plan.subject) for f in known.results.facts}
+        wanted_keys = tuple(_wanted(loaded, subjects))
+        policies = {subject: loaded.policy(policy, subject) for subject, _ in wanted_keys}
         compared = _compared(baseline, known, policies)
         beside = results / PROVENANCE if results.is_dir() else results.with_name(PROVENANCE)
         made = built_files(built or beside) if built is not None or beside.is_file() else None
-        lines = gate(Gated(known.results, known.commit, wanted, made, today()), policies, compared)
+        gated = Gated(known.results, known.commit, wanted, made, today(), wanted_keys)
+        lines = gate(gated, policies, compared)
     encoded = encode_gate(lines, policy)
     if out is not None:
         write_all(out, {GATE: encoded})
@@ -77,6 +81,16 @@ def command(
     else:
         show_gate(lines, policy, stdout())
     return EXIT_CODES[outcome_of(lines)]
+
+
+def _wanted(loaded: Config, subjects: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Every subject and target that there must be results of. Raises UsageError for one that is not there."""
+    known = loaded.settings.subjects
+    if absent := tuple(name for name in subjects if name not in known):
+        raise UsageError(message("subject-unknown", names=absent, known=tuple(known)))
+    for name, subject in known.items():
+        if not subjects or name in subjects:
+            yield from ((name, target) for target in subject.platforms(loaded.settings.defaults.platform))
 
 
 def _compared(baseline: Path | None, known: Known, policies: Mapping[str, Policy]) -> Comparison | None:

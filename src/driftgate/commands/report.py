@@ -51,7 +51,7 @@ from driftgate.settings.ruling import Ruling, ruled
 from driftgate.storage.bundle import looks_like_bundle, unpacked_bundle
 from driftgate.storage.document import read_results
 from driftgate.storage.folder import remove_all, remove_tree
-from driftgate.storage.planfile import Manifest, read_manifest, write_origin
+from driftgate.storage.planfile import Manifest, Provenance, read_manifest, read_origin, write_origin
 from driftgate.unchanged import UNCHANGED, kept
 
 
@@ -112,8 +112,10 @@ def command(
     wished = wish(bundle or (NEVER if planned is None else ON_FAILURE), include_models, full_bundle, bundle_size)
     work = _Work(Failing(given.samples), given, loaded, policy, base_configuration(base_config))
     held: dict[str, Policy] = {}
+    origin = provenance(os.environ)
     with private_folder(out, given, wished) as repros:
         if planned is None:
+            origin = _origin_of(shards)
             merged, held = _merged(shards)
         else:
             remove_tree(out / REPRO)
@@ -133,8 +135,10 @@ def command(
                 links=run_links(os.environ),
                 baseline=baseline,
                 pending=ruling.pending,
+                origin=origin,
             )
-        write_origin(out, provenance(os.environ))
+        if planned is not None or origin.sha:
+            write_origin(out, origin)
         folders = {} if repros is None else {job.plan.key: own_folder(repros, job, work.jobs) for job in work.jobs}
         ground = Ground(done.results, out, work.jobs, ruling.policies, work.failing, loaded, folders, work.absent)
         leave_bundle(ground, wished, quiet=as_json)
@@ -166,6 +170,13 @@ class _Work:
     def job(self, facts: Facts) -> Job | None:
         """The job that made these facts."""
         return next((job for job in self.jobs if job.plan.key == facts.plan.key), None)
+
+
+def _origin_of(shards: Sequence[Path]) -> Provenance:
+    """The commit and run that all of them say they are of; judging results anew makes them those of no other commit."""
+    found = {read_origin(shard if shard.is_dir() else shard.parent) for shard in shards if not looks_like_bundle(shard)}
+    (only,) = found if len(found) == 1 else (Provenance(),)
+    return only
 
 
 def _merged(shards: Sequence[Path]) -> tuple[tuple[Facts, ...], dict[str, Policy]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from driftgate.comparing.side import Side
+from driftgate.comparing.side import Side, unless_drift
 from driftgate.domain.comparisons import Change, Row, RowKind
-from driftgate.domain.judgement import Divergence, Judgement, Outcome
+from driftgate.domain.facts import Facts
+from driftgate.domain.judgement import Divergence, Outcome
 from driftgate.judgement.codes import CODES, Verdict
 from driftgate.messages.message import message
 
@@ -17,17 +18,18 @@ ORDER = (Outcome.PASSED, Outcome.FAILED)
 SURE = {True: "confirmed", False: "suspected"}
 
 
-def check_rows(base: Judgement, head: Judgement) -> Iterator[Row]:
+def check_rows(base: Side, head: Side) -> Iterator[Row]:
     """The outcome of every check."""
-    before = {check.slug: check for check in base.checks}
-    for check in head.checks:
+    before = {check.slug: check for check in base.judgement.checks}
+    for check in head.judgement.checks:
         known = before.pop(check.slug, None)
         old = Outcome.SKIPPED if known is None else known.outcome
         texts = (old.value, check.outcome.value)
+        change = _outcome_change(old, check.outcome)
         yield Row(
             RowKind.CHECK,
             (check.slug,),
-            _outcome_change(old, check.outcome),
+            unless_drift(change, base.facts, head.facts, *_behind(head.facts, check.slug)),
             OUTCOME,
             base_text=texts[0],
             head_text=texts[1],
@@ -35,6 +37,16 @@ def check_rows(base: Judgement, head: Judgement) -> Iterator[Row]:
     for slug, check in before.items():
         change = Change.SAME if check.outcome is Outcome.SKIPPED else Change.GONE
         yield Row(RowKind.CHECK, (slug,), change, OUTCOME, base_text=check.outcome.value)
+
+
+def _behind(facts: Facts, slug: str) -> tuple[str, ...]:
+    """The stages that a check's outcome depends on: both sides of its links, else those up to its own."""
+    links = [link for link in facts.plan.links if (of := facts.plan.chain.check_of(link)) and of.slug == slug]
+    if links:
+        return tuple(dict.fromkeys(stage for link in links for stage in (link.reference, link.candidate)))
+    own = next((check.stages for check in facts.plan.chain.checks if check.slug == slug), ())
+    last = max((facts.plan.stages.index(stage) for stage in own if stage in facts.plan.stages), default=-1)
+    return facts.plan.stages[: last + 1]
 
 
 def _outcome_change(old: Outcome, new: Outcome) -> Change:
@@ -56,6 +68,7 @@ def node_rows(base: Side, head: Side) -> Iterator[Row]:
     for key, divergence in new.items():
         if key not in old:
             change = Change.WORSE if key[0] in looked else Change.NEW
+            change = unless_drift(change, base.facts, head.facts, *_sides_of(head.facts, key[0]))
             yield Row(RowKind.NODE, (*key, divergence.op), change, DIVERGENCE, head_text=_excess(divergence))
     for key, divergence in old.items():
         if key not in new and any(one.link == key[0] for one in head.facts.investigations):
@@ -68,21 +81,26 @@ def node_rows(base: Side, head: Side) -> Iterator[Row]:
             )
 
 
+def _sides_of(facts: Facts, link: str) -> tuple[str, ...]:
+    return next(((one.reference, one.candidate) for one in facts.plan.links if one.name == link), (link,))
+
+
 def _excess(divergence: Divergence) -> str:
     """How many times what its precision explains the node adds, where that is known."""
     return "" if divergence.excess is None else f"×{divergence.excess:.3g}"
 
 
-def finding_rows(base: Judgement, head: Judgement) -> Iterator[Row]:
+def finding_rows(base: Side, head: Side) -> Iterator[Row]:
     """Causes that only one version has."""
-    old, new = ({(one.link, one.code): one for one in side.findings} for side in (base, head))
+    old, new = ({(one.link, one.code): one for one in side.judgement.findings} for side in (base, head))
     for key, finding in new.items():
         if key not in old:
             fails = key[1] in CODES and CODES[key[1]].verdict is Verdict.FAIL
+            change = Change.WORSE if fails and finding.confirmed else Change.NEW
             yield Row(
                 RowKind.FINDING,
                 key,
-                Change.WORSE if fails and finding.confirmed else Change.NEW,
+                unless_drift(change, base.facts, head.facts, *_sides_of(head.facts, key[0])),
                 FINDING,
                 head_text=SURE[finding.confirmed],
             )

@@ -15,11 +15,11 @@ def rows(base: Side, head: Side, pairs: SamplePairs) -> tuple[Row, ...]:
     """Everything that both versions have, and what only one of them has."""
     same = pairs.all_common
     return (
-        *over_samples(check_rows(base.judgement, head.judgement), same=same),
+        *over_samples(check_rows(base, head), same=same),
         *score_rows(base.facts, head.facts, pairs),
         *link_rows(base.facts, head.facts, pairs),
         *over_samples(node_rows(base, head), same=same),
-        *over_samples(finding_rows(base.judgement, head.judgement), same=same),
+        *over_samples(finding_rows(base, head), same=same),
         *speed_rows(base.facts, head.facts),
         *build_rows(base.facts, head.facts),
     )

@@ -43,7 +43,8 @@ def score_rows(base: Facts, head: Facts, pairs: SamplePairs) -> Iterator[Row]:
             continue
         for link in head.plan.links:
             if link.reference in scored and link.candidate in scored:
-                yield _loss_row(spec, link.name, scored[link.reference], scored[link.candidate])
+                row = _loss_row(spec, link.name, scored[link.reference], scored[link.candidate])
+                yield replace(row, change=unless_drift(row.change, base, head, link.reference, link.candidate))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

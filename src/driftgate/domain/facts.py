@@ -120,7 +120,7 @@ def _join_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
     """A leg that was run twice to the same end took another time, which is no disagreement: the longest is kept, and
     the first day, so that nothing counts as newer than all of it is."""
     united: list[Run] = []
-    for group in _groups(runs, lambda run: (run.leg, run.stage, run.how.value)):
+    for group in _groups(runs, lambda run: (run.leg, run.stage, run.how.value, run.environment)):
         longest = max(group, key=lambda run: run.seconds)
         kept = replace(longest, day=min(run.day for run in group))
         if any(replace(run, seconds=kept.seconds, day=kept.day) != kept for run in group):

@@ -19,6 +19,10 @@ ON_BOARDS = (BOARD, INFER)
 BOARD_BACKENDS = (*ON_BOARDS, "hbm_runtime")
 
 
+#: Code of the note on a run that was not made anew, because nothing had changed since an earlier one.
+UNCHANGED_SINCE = "unchanged-since"
+
+
 class RunOutcome(str, Enum):
     """`refused`: the runtime meant for the artifact cannot load it, which is a FAIL and no ERROR."""
 

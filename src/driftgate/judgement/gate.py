@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from driftgate.domain.comparisons import Change, Comparison, Erosion, PastRun
@@ -11,7 +11,7 @@ from driftgate.domain.facts import OF_ARTIFACT, SHA256, Facts
 from driftgate.domain.gates import Clause, GateLine
 from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Standing, WaiverState, WaiverUse
 from driftgate.domain.results import Results
-from driftgate.domain.runs import BOARD_BACKENDS
+from driftgate.domain.runs import BOARD_BACKENDS, UNCHANGED_SINCE, Run
 from driftgate.domain.samples import Origin
 from driftgate.judgement.judge import judge
 from driftgate.messages.message import Message, Param, message
@@ -27,22 +27,31 @@ INCOMPLETE, SKEW = "incomplete-evidence", "toolchain-version-mismatch"
 @dataclass(frozen=True, slots=True)
 class Gated:
     """What is gated: results, the commit that they say they are of and the one that is gated, empty where unknown;
-    `built` is the SHA-256 of every file that was built, None where nobody says."""
+    `built` is the SHA-256 of every file that was built, None where nobody says; `wanted` are the subjects and targets
+    that there must be results of."""
 
     results: Results
     commit: str = ""
     wanted_commit: str = ""
     built: frozenset[str] | None = None
     today: str = ""
+    wanted: tuple[tuple[str, str], ...] = ()
 
 
 def gate(gated: Gated, policies: Mapping[str, Policy], comparison: Comparison | None = None) -> tuple[GateLine, ...]:
     """Every clause of every subject, judged anew by its policy; a comparison stands for the baseline, and what slid
     since the runs before it."""
     made: list[GateLine] = []
+    there = {facts.plan.key for facts in gated.results.facts}
     for facts in gated.results.facts:
+        if gated.wanted and facts.plan.key not in gated.wanted:
+            continue
         policy = policies[facts.plan.subject]
         made.extend(lines_of(facts, judge(facts, policy), policy, gated, comparison))
+    for subject, target in gated.wanted:
+        if (subject, target) not in there:
+            absent = GateLine(subject, target, Clause.CHECK, Outcome.ERROR, codes=(INCOMPLETE,))
+            made.append(replace(absent, reason=message("gate-no-results")))
     return tuple(made)
 
 
@@ -62,7 +71,7 @@ def lines_of(
     if clauses.history is not None:
         yield from _history(facts, comparison, blank)
     if clauses.same_commit:
-        yield _commit(gated, blank)
+        yield _commit(facts, gated, blank)
     if clauses.same_artifacts:
         yield _artifacts(facts, gated.built, blank)
     if clauses.same_versions:
@@ -138,13 +147,21 @@ def _skipped(judgement: Judgement, blank: GateLine) -> Iterator[GateLine]:
 
 def _samples(facts: Facts, wanted: int, blank: GateLine) -> GateLine:
     """Samples that every stage ran on; random ones and those of the calibration count as none."""
-    done = min((sum(run.samples_done for run in facts.runs_of(stage)) for stage in facts.plan.stages), default=0)
+    done = min((_done(facts.runs_of(stage)) for stage in facts.plan.stages), default=0)
     real = facts.plan.samples.origin is Origin.REAL
     found = min(done, len(set(facts.plan.samples.digests)))
     line = replace(blank, clause=Clause.SAMPLES, value=str(found), limit=f"≥ {wanted}")
     if not real:
         return replace(line, reason=message("gate-samples-origin", origin=facts.plan.samples.origin.value))
     return replace(line, outcome=Outcome.PASSED if found >= wanted else Outcome.FAILED)
+
+
+def _done(runs: Sequence[Run]) -> int:
+    """Samples that a stage ran on: those of a leg once, in however many environments it ran."""
+    legs: dict[str, int] = {}
+    for run in runs:
+        legs[run.leg] = max(legs.get(run.leg, 0), run.samples_done)
+    return sum(legs.values())
 
 
 def _regressions(facts: Facts, comparison: Comparison | None, blank: GateLine) -> GateLine:
@@ -212,7 +229,7 @@ def named(run: PastRun) -> str:
     return " ".join(part for part in parts if part) or run.day or "-"
 
 
-def _commit(gated: Gated, blank: GateLine) -> GateLine:
+def _commit(facts: Facts, gated: Gated, blank: GateLine) -> GateLine:
     line = replace(
         blank,
         clause=Clause.COMMIT,
@@ -221,6 +238,9 @@ def _commit(gated: Gated, blank: GateLine) -> GateLine:
     )
     if not gated.commit or not gated.wanted_commit:
         return replace(line, reason=message("gate-no-commit" if not gated.commit else "gate-no-wanted-commit"))
+    since = next((note.get("run") for run in facts.runs for note in run.notes if note.code == UNCHANGED_SINCE), None)
+    if since is not None:
+        return replace(line, outcome=Outcome.FAILED, reason=message("gate-at-rest", run=str(since)), codes=(STALE,))
     is_same = gated.commit == gated.wanted_commit
     return replace(line, outcome=Outcome.PASSED if is_same else Outcome.FAILED, codes=() if is_same else (STALE,))
 
@@ -273,7 +293,10 @@ def _versions(facts: Facts, blank: GateLine) -> Iterator[GateLine]:
 def _board_age(facts: Facts, days: int, today: str, blank: GateLine) -> Iterator[GateLine]:
     """How old the newest result of a board is that every stage on it has; a simulation or a recording is none."""
     line = replace(blank, clause=Clause.BOARD_AGE, limit=f"≤ {days}")
-    ran = {stage: [r for r in facts.runs_of(stage) if r.backend in BOARD_BACKENDS] for stage in facts.plan.stages}
+    ran = {
+        stage: [run for run in facts.runs_of(stage) if run.backend in BOARD_BACKENDS and run.samples_done]
+        for stage in facts.plan.stages
+    }
     stages = [stage for stage, runs in ran.items() if runs]
     if not stages:
         yield replace(line, reason=message("gate-no-board"), codes=(INCOMPLETE,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import zipfile
@@ -26,6 +27,7 @@ from driftgate.domain.runs import Environment, Performance, Recording, Run
 from driftgate.domain.scores import ScoreRecords
 from driftgate.errors import StorageError
 from driftgate.messages.message import Message, message
+from driftgate.storage.hashing import file_digest
 from driftgate.storage.npz import DAMAGES, npz_bytes, read_member
 
 SCHEMA: Literal["driftgate.results"] = "driftgate.results"
@@ -150,7 +152,8 @@ class StoredJudgement(_Stored):
 
 
 class Document(_Stored):
-    """results.json as a whole; a shard has no judgement."""
+    """results.json as a whole; a shard has no judgement. `tables` is the SHA-256 of the facts.npz beside it, empty in
+    what older versions wrote."""
 
     schema_: Literal["driftgate.results"]
     version: Literal[1]
@@ -159,6 +162,7 @@ class Document(_Stored):
     judgement: StoredJudgement | None
     comparison: Comparison | None = None
     pending: tuple[Changed, ...] = ()
+    tables: str = ""
 
 
 @dataclass(slots=True)
@@ -205,18 +209,21 @@ def encode_results(results: Results) -> dict[str, bytes]:
     """facts.npz and results.json as files to write; the same results give the same bytes."""
     tables = _Tables({})
     judgement = results.judgements
+    facts = tuple(_stored(one, tables) for one in results.facts)
+    packed = npz_bytes(tables.arrays)
     document = Document(
         schema_=SCHEMA,
         version=VERSION,
         tool=results.tool,
-        facts=tuple(_stored(facts, tables) for facts in results.facts),
+        facts=facts,
         judgement=None
         if judgement is None
         else StoredJudgement(outcome=results.outcome, exit_code=results.exit_code, subjects=judgement),
         comparison=results.comparison,
         pending=results.pending,
+        tables=hashlib.sha256(packed).hexdigest(),
     )
-    return {FACTS: npz_bytes(tables.arrays), RESULTS: encoded(document)}
+    return {FACTS: packed, RESULTS: encoded(document)}
 
 
 def encoded(document: BaseModel) -> bytes:
@@ -252,7 +259,7 @@ def read_results(path: Path) -> Results:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part).rstrip("_") for part in first["loc"]) or source.name
         raise StorageError(message("results-invalid", path=str(source), where=where, reason=first["msg"])) from error
-    tables = _Tables(_read_tables(source.parent / FACTS))
+    tables = _Tables(_read_tables(source.parent / FACTS, document.tables))
     return Results(
         tool=document.tool,
         facts=tuple(_restored(facts, tables, source) for facts in document.facts),
@@ -455,17 +462,26 @@ def _restored_scores(stored: StoredScores, tables: _Tables, source: Path) -> Sco
     return ScoreRecords(stored.stage, stored.run, stored.score, stored.columns, stored.samples, values, stored.rows)
 
 
-def _read_tables(path: Path) -> dict[str, Array]:
+def _read_tables(path: Path, sha256: str) -> dict[str, Array]:
+    """The tables; StorageError where they are damaged, or not those that were written with the document."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            total = sum(info.file_size for info in archive.infolist())
-            if total > max(PLAIN_TABLE_BYTES, MOST_RATIO * path.stat().st_size):
-                raise ValueError(f"{total} bytes of tables in a file of {path.stat().st_size}")
-            return {
-                info.filename.removesuffix(".npy"): read_member(archive, info).astype(np.float64, copy=False)
-                for info in archive.infolist()
-            }
+        tables = _unpacked_tables(path)
+        is_other = bool(sha256) and file_digest(path) != sha256
     except (OSError, *DAMAGES) as error:
         raise StorageError(
             message("facts-garbled", path=str(path), reason=str(error) or type(error).__name__)
         ) from error
+    if is_other:
+        raise StorageError(message("facts-other", path=str(path), document=RESULTS))
+    return tables
+
+
+def _unpacked_tables(path: Path) -> dict[str, Array]:
+    with zipfile.ZipFile(path) as archive:
+        total = sum(info.file_size for info in archive.infolist())
+        if total > max(PLAIN_TABLE_BYTES, MOST_RATIO * path.stat().st_size):
+            raise ValueError(f"{total} bytes of tables in a file of {path.stat().st_size}")
+        return {
+            info.filename.removesuffix(".npy"): read_member(archive, info).astype(np.float64, copy=False)
+            for info in archive.infolist()
+        }
