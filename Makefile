@@ -55,6 +55,7 @@ bench: $(TOOLS) .venv/page.stamp $(BENCH)/bench.stamp
 	$(BIN)/python bench/action_overhead.py
 	PYTHONPATH=tests $(BENCH)/bin/python bench/localisation.py
 	$(BIN)/python bench/many_legs.py
+	$(BIN)/python bench/history.py
 	$(BIN)/python bench/board.py
 	PYTHONPATH=tests $(BIN)/python bench/page.py
 

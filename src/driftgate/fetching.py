@@ -204,7 +204,7 @@ def _tried(
             sha256 = unpack_baseline(content, upload.sha256, origin, folder)
     except (Gone, StorageError) as error:
         return _none(base, message("baseline-unusable", run=run.number, reason=_without(error.problems[0], folder)))
-    label = f"{base.branch}@{run.sha[:7]} #{run.number}"
+    label = f"{base.branch} {run.sha[:7]} (run {run.number})"
     return Baseline(label, run.sha, str(run.id), sha256=sha256)
 
 

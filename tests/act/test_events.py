@@ -51,7 +51,8 @@ def test_an_event_without_a_pull_request_has_summary_and_outputs_and_asks_github
     assert (given["outcome"], given["first-failure"], given["comment-url"]) == ("failed", "bc-hbm", "")
     assert "artifacts/" not in given["report"]
     assert report(tmp_path).joinpath("comment.md").is_file()
-    assert github.log == []
+    asked = {line.split()[1].split("/")[4] for line in github.lines}
+    assert asked == ({"contents", "commits"} if trigger.event == "merge_group" else set()), "the branch's policies"
 
 
 def test_a_pull_request_has_one_comment_that_the_next_run_renews(

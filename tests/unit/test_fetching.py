@@ -139,7 +139,7 @@ def test_the_run_where_both_parted_and_not_the_latest(lab: Lab) -> None:
         lab.uploads(good(sha, number))
     folder = lab.fetch()
     found = note(folder)
-    assert (found.problem, found.sha, found.run, found.label) == (None, B, "102", "main@bbbbbbb #2")
+    assert (found.problem, found.sha, found.run, found.label) == (None, B, "102", "main bbbbbbb (run 2)")
     assert len(found.sha256) == 64
     assert sorted(file.name for file in folder.iterdir()) == [
         "baseline.json",
@@ -149,7 +149,7 @@ def test_the_run_where_both_parted_and_not_the_latest(lab: Lab) -> None:
     ]
     assert read_results(folder).judgements
     assert lab.outputs()["baseline"] == str(folder)
-    assert "main@bbbbbbb #2" in lab.said.getvalue()
+    assert "main bbbbbbb (run 2)" in lab.said.getvalue()
 
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out"])

@@ -225,7 +225,7 @@ def slid_since(slid: Erosion) -> Message:
 
 def named(run: PastRun) -> str:
     """A former run as people know it: its number and commit, else the day."""
-    parts = [run.run and f"#{run.run}", run.sha[:SHOWN]]
+    parts = [run.run, run.sha[:SHOWN]]
     return " ".join(part for part in parts if part) or run.day or "-"
 
 

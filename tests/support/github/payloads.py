@@ -12,6 +12,9 @@ REPOSITORY_ID = 1296269
 SITE = "https://github.com"
 API = "https://api.github.com"
 
+#: The tip of the branch that pull requests are for.
+BASE_SHA = "b" * 40
+
 Json = dict[str, Any]
 
 _USER_URLS = ("followers", "following", "gists", "starred", "subscriptions", "organizations", "repos", "events")
@@ -174,7 +177,7 @@ def pull(number: int, *, head_repository: str, branch: str, sha: str, state: str
         "comments_url": f"{issue}/comments",
         "statuses_url": f"{API}/repos/{REPOSITORY}/statuses/{sha}",
         "head": _branch(head_repository, branch, sha),
-        "base": _branch(REPOSITORY, "main", "b" * 40),
+        "base": _branch(REPOSITORY, "main", BASE_SHA),
         "_links": {key: {"href": href} for key, href in links.items()},
     }
 

@@ -92,7 +92,7 @@ class World:
         self.pulls: dict[int, Pull] = {PULL: Pull()}
         self.comments: dict[int, Standing] = {}
         self.artifacts: dict[int, tuple[str, bytes]] = {}
-        self.past = Past()
+        self.past = Past({payloads.BASE_SHA: (), SHA: (payloads.BASE_SHA,)})
         self.download_url = "http://127.0.0.1:9/nowhere"
         self.are_comments_off = False
         self.edits: list[Edit] = []
