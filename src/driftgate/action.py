@@ -34,6 +34,7 @@ CHOICES = {
     "comment": ("auto", "always", "on-failure", "never"),
     "delete-when-green": ("false", "true"),
     "bundle": ("on-failure", "always", "never"),
+    "gate": ("false", "true"),
     "include-models": ("false", "true"),
     "lang": languages.CHOICES,
 }
@@ -69,10 +70,12 @@ WITHHELD = (
     "GITHUB_STEP_SUMMARY",
 )
 RESULTS, SUMMARY, JUNIT, BUNDLE = "results.json", "summary.md", "junit.xml", "bundle.zip"
-HISTORY = "history.json"
+HISTORY, GATE, GATED = "history.json", "gate.json", "gate.md"
 COMMENT, ANNOTATIONS = "comment.md", "annotations.json"
 #: Our own file in the report: what `driftgate.publication` must know of it in another run.
 PUBLICATION = "publication.json"
+#: What of an earlier run must not be taken for this one's.
+STALE = (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE, HISTORY, GATE, GATED)
 #: What GitHub shows of each level in a step.
 MOST_ANNOTATIONS = 10
 #: A job's `timeout-minutes` bounds a check; this is the longest that a runner lets any job run.
@@ -94,6 +97,7 @@ class Inputs:
     base_config: str | None
     artifact: str
     key: str
+    gate: bool
     bundle: tuple[str, ...] = ()  # what is said to the verb of the evidence bundle
 
 
@@ -115,6 +119,8 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         for name, choices in CHOICES.items()
         if given[name] not in choices
     ]
+    if given["gate"] == "true" and not given["policy"]:
+        problems.append(message("action-gate-policy"))
     if problems:
         raise UsageError(*problems)
     return Inputs(
@@ -127,6 +133,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         base_config=given["base-config"] or None,
         artifact=given["artifact"] or _artifact_name(given, environment),
         key=f"{environment.get('GITHUB_JOB', 'job')}-{_leg(given, environment)}",
+        gate=given["gate"] == "true",
         bundle=tuple(bundle_arguments(given, Path(environment.get("GITHUB_WORKSPACE") or ".").absolute())),
     )
 
@@ -174,7 +181,7 @@ def run(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DR
         "comment": inputs.out / COMMENT,
         "bundle": inputs.out / BUNDLE,
     }
-    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE, HISTORY):
+    for stale in STALE:
         (inputs.out / stale).unlink(missing_ok=True)
     write_outputs(environment, {"report": str(inputs.out), "artifact": inputs.artifact})
 
@@ -183,22 +190,54 @@ def run(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DR
 
     results = inputs.out / RESULTS
     conclusion = conclude(code, results.read_text("utf-8", "replace") if results.is_file() else None)
-    if paths["summary"].is_file():
-        append_summary(environment, paths["summary"])
+    gated = ""
+    if inputs.gate and results.is_file():
+        gated = gate(inputs.out, _gate_arguments(inputs), environment, log, program)
+    for page in (inputs.out / GATED, paths["summary"]):
+        if page.is_file():
+            append_summary(environment, page)
     if inputs.out.is_dir():
         (inputs.out / PUBLICATION).write_text(json.dumps({"key": inputs.key}), "utf-8")
     write_outputs(
         environment,
-        {"outcome": conclusion.outcome, "first-failure": conclusion.check or ""}
+        {"outcome": worse_of(conclusion.outcome, gated), "first-failure": conclusion.check or "", "gate": gated}
         | {name: str(path) if path.exists() else "" for name, path in paths.items()},
     )
-    problems = problems_of(conclusion, code)
+    problems = (*problems_of(conclusion, code), *gate_problems(gated, inputs.policy))
     for problem in problems:
         annotate("error", problem, log)
     workspace = Path(environment.get("GITHUB_WORKSPACE") or ".").absolute()
     for line in annotation_lines(inputs.out / ANNOTATIONS, workspace, said=len(problems)):
         print(line, file=log, flush=True)
-    return EXIT_CODES[conclusion.outcome]
+    return EXIT_CODES[worse_of(conclusion.outcome, gated)]
+
+
+def gate(
+    out: Path,
+    asked: Iterable[str],
+    environment: Mapping[str, str],
+    log: TextIO,
+    program: Sequence[str],
+) -> str:
+    """Ask the clauses of a policy about the results in a folder, where gate.json and gate.md are left: `passed`,
+    `failed` or `error`; `error`, too, where exit code and gate.json do not agree."""
+    with no_commands(log):
+        code = run_user_code((*program, "gate", str(out), f"--out={out}", *asked), environment)
+    try:
+        outcome = json.loads((out / GATE).read_bytes())["outcome"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return "error"
+    return outcome if EXIT_CODES.get(outcome) == code else "error"
+
+
+def worse_of(outcome: str, gated: str) -> str:
+    """What check and gate come to together; `gated` is empty where there was no gate."""
+    return gated if outcome == "passed" and gated else outcome
+
+
+def gate_problems(gated: str, policy: str | None) -> tuple[Message, ...]:
+    """What is said of a gate that does not open."""
+    return () if gated in ("", "passed") else (message(f"action-gate-{gated}", policy=policy or ""),)
 
 
 def annotation_lines(file: Path, workspace: Path, *, said: int = 0) -> Iterator[str]:
@@ -266,12 +305,11 @@ def _parts(given: Mapping[str, str], environment: Mapping[str, str]) -> tuple[st
 
 
 def artifact_pattern(environment: Mapping[str, str]) -> Iterator[re.Pattern[str]]:
-    """What the same upload of another run may be called, the best first: by another attempt, and, where only one job
-    made any, by other inputs. A name that is given stands alone."""
+    """What the same upload of another run may be called, the best first: as it is given; by another attempt; and, where
+    only one job made any, by other inputs."""
     given = {name: _given(environment, name) for name in (*TEXTS, *CHOICES)}
     if given["artifact"]:
         yield re.compile(re.escape(given["artifact"]))
-        return
     *stem, _attempt, leg = _parts(given, environment)
     start = "-".join(map(re.escape, stem))
     yield re.compile(rf"{start}-(?P<attempt>\d+)-{leg}")
@@ -298,6 +336,12 @@ def _arguments(inputs: Inputs) -> Iterable[str]:
     for name, value in options:
         if value is not None:
             yield from (f"--{name}", value)
+
+
+def _gate_arguments(inputs: Inputs) -> Iterator[str]:
+    yield from (f"--config={inputs.config}", f"--policy={inputs.policy}")
+    options = (("subject", inputs.subject), ("baseline", inputs.baseline), ("base-config", inputs.base_config))
+    yield from (f"--{name}={value}" for name, value in options if value is not None)
 
 
 def run_user_code(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -19,20 +19,22 @@ from typing import TextIO
 from driftgate.action import (
     ANNOTATIONS,
     BUNDLE,
-    COMMENT,
     DRIFTGATE,
     EXIT_CODES,
-    HISTORY,
-    JUNIT,
+    GATED,
     PUBLICATION,
     RESULTS,
+    STALE,
     SUMMARY,
     annotation_lines,
     bundle_arguments,
     conclude,
+    gate_problems,
     problems_of,
     run_user_code,
+    worse_of,
 )
+from driftgate.action import gate as ask_gate
 from driftgate.errors import DriftgateError, UsageError
 from driftgate.escaping import commands
 from driftgate.github.payload import items_at, text_at
@@ -108,37 +110,52 @@ def board(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = 
 def judge(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DRIFTGATE) -> int:
     """Merge the shards and judge them by the plan; the report, the summary and the outputs are those of the run."""
     out = _place(environment, "out")
-    policy = _given(environment, "policy")
+    policy, is_gated = _given(environment, "policy"), _given(environment, "gate") == "true"
+    if is_gated and not policy:
+        raise UsageError(message("action-gate-policy"))
     asked = [f"--config={_given(environment, 'config')}", f"--plan={_place(environment, 'plan')}", f"--out={out}"]
     given = {name: _given(environment, name) for name in ("bundle", "include-models", "full-bundle", "bundle-size")}
     asked += [*bundle_arguments(given, _workspace(environment)), *([f"--policy={policy}"] if policy else [])]
-    asked += [
+    held = [
         f"--{name}={_place(environment, name)}" for name in ("baseline", "base-config") if _given(environment, name)
     ]
-    for stale in (RESULTS, SUMMARY, JUNIT, COMMENT, ANNOTATIONS, PUBLICATION, BUNDLE, HISTORY):
+    asked += held
+    for stale in STALE:
         (out / stale).unlink(missing_ok=True)
     brought = map(str, shards(_place(environment, "shards")))
     with no_commands(log):
         code = run_user_code((*program, "report", *asked, *brought), environment)
     results = out / RESULTS
     conclusion = conclude(code, results.read_text("utf-8", "replace") if results.is_file() else None)
-    if (out / SUMMARY).is_file():
-        append_summary(environment, out / SUMMARY)
     if out.is_dir():
         (out / PUBLICATION).write_text(json.dumps({"key": _key(environment)}), "utf-8")
         _bring(_place(environment, "provenance"), out / PROVENANCE)
-        if template := _given(environment, "template"):
-            _bring(_workspace(environment) / template, out / TEMPLATE)
+    gated = ""
+    if is_gated and results.is_file():
+        asked = [
+            f"--{name}={value}" for name in ("config", "policy", "subject") if (value := _given(environment, name))
+        ]
+        gated = ask_gate(out, [*asked, *held], environment, log, program)
+    for page in (out / GATED, out / SUMMARY):
+        if page.is_file():
+            append_summary(environment, page)
+    if out.is_dir() and (template := _given(environment, "template")):
+        _bring(_workspace(environment) / template, out / TEMPLATE)
     bundle = _set_apart(out / BUNDLE, _place(environment, "evidence"))
     write_outputs(
-        environment, {"outcome": conclusion.outcome, "first-failure": conclusion.check or "", "bundle-digest": bundle}
+        environment,
+        {
+            "outcome": worse_of(conclusion.outcome, gated),
+            "first-failure": conclusion.check or "",
+            "bundle-digest": bundle,
+        },
     )
-    problems = problems_of(conclusion, code)
+    problems = (*problems_of(conclusion, code), *gate_problems(gated, policy))
     for problem in problems:
         annotate("error", problem, log)
     for line in annotation_lines(out / ANNOTATIONS, _workspace(environment), said=len(problems)):
         print(line, file=log, flush=True)
-    return EXIT_CODES[conclusion.outcome]
+    return EXIT_CODES[worse_of(conclusion.outcome, gated)]
 
 
 def gate(environment: Mapping[str, str], log: TextIO, program: Sequence[str] = DRIFTGATE) -> int:

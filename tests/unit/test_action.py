@@ -16,7 +16,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from driftgate.action import ANNOTATIONS, PUBLICATION, WITHHELD, annotation_lines, conclude, read_inputs, run
+from driftgate.action import (
+    ANNOTATIONS,
+    EXIT_CODES,
+    PUBLICATION,
+    WITHHELD,
+    annotation_lines,
+    conclude,
+    read_inputs,
+    run,
+)
 from driftgate.errors import UsageError
 from driftgate.runner import SUMMARY_LIMIT_BYTES
 
@@ -29,7 +38,8 @@ FILES = {"junit": "junit.xml", "summary": "summary.md", "comment": "comment.md",
 #: A stand-in for `driftgate check`: the real one under the action is tests/act.
 CHECK = """
 import json, os, pathlib, sys
-out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
+given = [word.removeprefix("--out=") for word in sys.argv if word.startswith("--out=")]
+out = pathlib.Path(given[0] if given else sys.argv[sys.argv.index("--out") + 1])
 out.mkdir(parents=True, exist_ok=True)
 """
 
@@ -46,7 +56,8 @@ class Step:
 
 def environment(folder: Path, **inputs: str) -> dict[str, str]:
     given = {"config": "driftgate.yaml", "out": "driftgate-out", "upload": "on-failure", "comment": "auto"}
-    given |= {"delete_when_green": "false", "bundle": "on-failure", "include_models": "false", "lang": "auto"} | inputs
+    given |= {"delete_when_green": "false", "bundle": "on-failure", "include_models": "false", "lang": "auto"}
+    given |= {"gate": "false"} | inputs
     return {
         "GITHUB_WORKSPACE": str(folder),
         "GITHUB_OUTPUT": str(folder / "output"),
@@ -272,9 +283,63 @@ def test_models_leave_the_runner_only_where_that_is_asked_for(tmp_path: Path) ->
     assert given == ("--bundle=on-failure", "--include-models")
 
 
+def gating(checked: str, gated: str, code: int) -> str:
+    """A check that comes to one thing, and a gate that comes to another."""
+    passed = writing(results(checked, ("digits", checked, None)), {"passed": 0, "failed": 1, "error": 2}[checked])
+    lines = (
+        "if sys.argv[1] == 'gate':",
+        f"    (out / 'gate.json').write_text({gated!r})",
+        "    (out / 'gate.md').write_text('the clauses')",
+        "    (out.parent / 'asked').write_text(json.dumps(sys.argv[1:]))",
+        f"    sys.exit({code})",
+        "(out / 'summary.md').write_text('the checks')",
+        passed,
+    )
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("checked", "gated", "code", "outcome"),
+    [
+        ("passed", '{"outcome": "passed"}', 0, "passed"),
+        ("passed", '{"outcome": "failed"}', 1, "failed"),
+        ("passed", '{"outcome": "error"}', 2, "error"),
+        ("passed", '{"outcome": "passed"}', 1, "error"),  # the two must agree
+        ("passed", "{", 0, "error"),
+        ("failed", '{"outcome": "passed"}', 0, "failed"),
+        ("error", '{"outcome": "passed"}', 0, "error"),
+    ],
+)
+def test_with_a_gate_the_clauses_must_hold_too(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], checked: str, gated: str, code: int, outcome: str
+) -> None:
+    asked = {"gate": "true", "policy": "release", "baseline": "former", "base_config": "base.yaml"}
+    done = step(tmp_path, capfd, gating(checked, gated, code), **asked)
+    assert (done.code, done.outputs["outcome"]) == (EXIT_CODES[outcome], outcome)
+    assert done.summary == "the clauses\nthe checks\n"
+    out = tmp_path / "driftgate-out"
+    assert json.loads((tmp_path / "asked").read_bytes()) == [
+        *("gate", str(out), f"--out={out}", "--config=driftgate.yaml", "--policy=release"),
+        *("--baseline=former", "--base-config=base.yaml"),
+    ]
+    assert ("the gate of the policy release is shut" in done.printed) is (done.outputs["gate"] != "passed")
+
+
+def test_nobody_asks_the_gate_of_a_check_that_left_no_results(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = step(tmp_path, capfd, "sys.exit(2)", gate="true", policy="release")
+    assert (done.outputs["outcome"], done.outputs["gate"]) == ("error", "")
+
+
+def test_a_gate_needs_a_policy(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="say which policy"):
+        read_inputs(environment(tmp_path, gate="true"))
+
+
 def test_bad_inputs_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        wrong = {"delete_when_green": "no", "bundle": "no", "include_models": "yes", "lang": "de"}
+        wrong = {"delete_when_green": "no", "bundle": "no", "include_models": "yes", "lang": "de", "gate": "no"}
         read_inputs(environment(tmp_path, config="", out=" ", upload="sometimes", comment="", **wrong))
 
     assert [(problem.code, problem.get("name")) for problem in caught.value.problems] == [
@@ -284,6 +349,7 @@ def test_bad_inputs_are_reported_together(tmp_path: Path) -> None:
         ("action-input-choice", "comment"),
         ("action-input-choice", "delete-when-green"),
         ("action-input-choice", "bundle"),
+        ("action-input-choice", "gate"),
         ("action-input-choice", "include-models"),
         ("action-input-choice", "lang"),
     ]

@@ -58,7 +58,14 @@ class Lab:
     def variables(self, event: str = "pull_request", **inputs: str) -> dict[str, str]:
         """What the step is given."""
         given = {"config": "driftgate.yaml", "out": "out", "upload": "always", "comment": "auto"}
-        given |= {"delete-when-green": "false", "bundle": "never", "include-models": "false", "lang": "en", **inputs}
+        given |= {
+            "delete-when-green": "false",
+            "bundle": "never",
+            "include-models": "false",
+            "lang": "en",
+            "gate": "false",
+        }
+        given |= inputs
         return {
             **environment(self.github.url, event=event),
             **{f"DRIFTGATE_{name.upper().replace('-', '_')}": value for name, value in given.items()},
@@ -277,12 +284,15 @@ def test_other_inputs_give_another_archive_which_is_taken_where_it_is_the_only_o
     assert problem(lab.fetch(profile="pull-request")) == "baseline-no-archive"
 
 
-def test_a_name_that_is_given_is_the_name(lab: Lab) -> None:
+def test_a_name_that_is_given_goes_first(lab: Lab) -> None:
+    """Before that of another workflow, which has given none."""
     ran = good(B, 1)
-    lab.uploads(ran)
     lab.uploads(ran, name="driftgate-report")
     assert note(lab.fetch(artifact="driftgate-report")).problem is None
     assert problem(lab.fetch(artifact="driftgate.report")) == "baseline-no-archive"
+    lab.uploads(ran, content=b"no zip")
+    assert note(lab.fetch(artifact="driftgate-report")).problem is None
+    assert problem(lab.fetch(artifact="driftgate.report")) == "baseline-unusable"
 
 
 def test_the_pattern_fits_the_name_in_every_attempt(lab: Lab) -> None:

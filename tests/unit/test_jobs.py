@@ -223,6 +223,19 @@ def test_the_judge_merges_what_arrived_and_tells_the_outcome(step: Any, tmp_path
     assert json.loads((tmp_path / "out" / "publication.json").read_text())["key"].startswith("four-segment-")
 
 
+def test_the_judge_asks_the_gate_too(step: Any, tmp_path: Path) -> None:
+    gate = "if sys.argv[1] == 'gate': (out / 'gate.json').write_text('{\"outcome\": \"failed\"}'); sys.exit(1)\n"
+    asked = {"policy": "release", "gate": "true", "baseline": "former", "base_config": "base.yaml"}
+    done = step("judge", gate + judging("passed", 0), **JUDGE | asked)
+    assert (done.code, done.outputs["outcome"]) == (1, "failed")
+    _, asked_gate = (json.loads(line)["asked"] for line in done.printed.splitlines() if line.startswith('{"asked"'))
+    held = [f"--baseline={tmp_path / 'former'}", f"--base-config={tmp_path / 'base.yaml'}"]
+    out = tmp_path / "out"
+    assert asked_gate == ["gate", str(out), f"--out={out}", "--config=driftgate.yaml", "--policy=release", *held]
+    with pytest.raises(UsageError, match="say which policy"):
+        step("judge", judging("passed", 0), **JUDGE | {"gate": "true"})
+
+
 @pytest.mark.parametrize(
     "script",
     ["sys.exit(0)", judging("passed", 1), judging("passed", 2), judging("failed", 0), judging("great", 0), "1 / 0"],

@@ -26,8 +26,10 @@ from driftgate.messages.message import Message, message
 from driftgate.messages.text import speak
 from driftgate.reporting.comment import LIMIT
 from driftgate.reporting.comment import comment as rendered
+from driftgate.reporting.view.gate import gate_block
 from driftgate.storage.bundle import BUNDLE
 from driftgate.storage.document import read_results
+from driftgate.storage.gate import read_gate
 from driftgate.storage.hashing import file_digest
 
 MODES = ("auto", "always", "on-failure", "never")
@@ -85,7 +87,9 @@ def command(
     token = _token(os.environ)
     if not token:
         return _without(mode, message("comment-no-token", names=TOKENS))
-    presence = _presence(results.outcome, mode=mode, delete_when_green=delete_when_green)
+    gate = read_gate(report)
+    outcome = results.outcome if gate is None or results.outcome is not Outcome.PASSED else gate.outcome
+    presence = _presence(outcome, mode=mode, delete_when_green=delete_when_green)
     content = rendered(
         results,
         links=links_of(
@@ -96,6 +100,7 @@ def command(
         ),
         template=template,
         limit=LIMIT - len(marker.line) - 1,
+        gate=None if gate is None else gate_block(gate.lines, gate.policy),
     )
     timing = Timing(time.monotonic, time.time, time.sleep, random.SystemRandom().random)
     with Client(context.api_url, token, timing=timing) as client:

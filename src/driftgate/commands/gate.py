@@ -10,7 +10,15 @@ import click
 
 from driftgate.commands.provenance import provenance, today
 from driftgate.commands.speaking import configured, guarded, stdout
-from driftgate.commands.versions import Known, baseline_option, held_against, read_version, with_eroded
+from driftgate.commands.versions import (
+    Known,
+    base_configuration,
+    base_option,
+    baseline_option,
+    held_against,
+    read_version,
+    with_eroded,
+)
 from driftgate.comparing.history import before
 from driftgate.domain.comparisons import Comparison
 from driftgate.domain.gates import outcome_of
@@ -21,10 +29,14 @@ from driftgate.escaping.commands import disarmed_json
 from driftgate.judgement.gate import Gated, gate
 from driftgate.messages.message import message
 from driftgate.reporting.versionlines import show_gate
+from driftgate.reporting.versions import gate_summary
 from driftgate.settings.load import Config, load
+from driftgate.settings.ruling import ruled
 from driftgate.storage.built import PROVENANCE, built_files
 from driftgate.storage.folder import write_all
 from driftgate.storage.gate import GATE, encode_gate
+
+GATED = "gate.md"
 
 
 @click.command("gate")
@@ -34,6 +46,7 @@ from driftgate.storage.gate import GATE, encode_gate
 )
 @click.option("--policy", required=True, help="The policy whose clauses must hold.")
 @baseline_option
+@base_option
 @click.option("--subject", "subjects", multiple=True, help="Only this subject of the configuration; may be repeated.")
 @click.option("--commit", help="The commit that is gated; without it, that of the CI's run.")
 @click.option(
@@ -41,7 +54,7 @@ from driftgate.storage.gate import GATE, encode_gate
     type=click.Path(path_type=Path),
     help="What was built: a folder of files, or a provenance.json; without it, the one beside RESULTS.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help=f"Folder for {GATE}.")
+@click.option("--out", type=click.Path(path_type=Path), help=f"Folder for {GATE} and {GATED}.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines as JSON.")
 @guarded
 def command(
@@ -49,6 +62,7 @@ def command(
     config: Path,
     policy: str,
     baseline: Path | None,
+    base_config: Path | None,
     subjects: tuple[str, ...],
     commit: str | None,
     built: Path | None,
@@ -67,7 +81,8 @@ def command(
         if unknown:
             raise UsageError(message("gate-unknown-subject", path=str(config), subjects=unknown))
         wanted_keys = tuple(_wanted(loaded, subjects))
-        policies = {subject: loaded.policy(policy, subject) for subject, _ in wanted_keys}
+        names = dict.fromkeys(subject for subject, _ in wanted_keys)
+        policies = ruled(loaded, base_configuration(base_config), policy, names).policies
         compared = _compared(baseline, known, policies)
         beside = results / PROVENANCE if results.is_dir() else results.with_name(PROVENANCE)
         made = built_files(built or beside) if built is not None or beside.is_file() else None
@@ -75,7 +90,7 @@ def command(
         lines = gate(gated, policies, compared)
     encoded = encode_gate(lines, policy)
     if out is not None:
-        write_all(out, {GATE: encoded})
+        write_all(out, {GATE: encoded, GATED: gate_summary(lines, policy).encode("utf-8", "backslashreplace")})
     if as_json:
         stdout().print(disarmed_json(encoded.decode()), markup=False, end="")
     else:

@@ -29,9 +29,20 @@ _STRANGERS = frozenset({"onnx-unknown-domain", "onnx-vendor-operator"})
 #: 3.13.5, v4.4; or whole numbers behind the word.
 _VERSIONS = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*)(?!\w|\.\d)|version\D{0,16}?(\d+)(?![\w.])", re.I)
 _NEWER = re.compile(
-    r"version|newer|older|toolchain|incompatible|march|(built|compiled|generated) (by|with|for)|need|require|expect"
+    r"version|newer|older|toolchain|incompatible|(built|compiled|generated) (by|with|for)|need|require|expect"
     r"|upgrade|outdated",
     re.I,
+)
+#: The march of a model or a platform is spoken of, and not a month.
+_MARCH = re.compile(
+    r"\bmarch\b\W+(is |are )?(incompatible|mismatch|differ|invalid|unsupported|not )|(incompatible|other|wrong) march\b"
+    r"|\bmarch\b.{0,40}\b(nash|bayes|bernoulli)|\b(nash|bayes|bernoulli)\S*.{0,40}\bmarch\b",
+    re.I,
+)
+#: Paths and file names, whatever words and numbers are in them: in quotes, with a root or two slashes, or an ending.
+_NAMES = re.compile(
+    r"""(["'])[^"'\n]*[/\\][^"'\n]*\1|(?<![^\s"'(=:,])(?:[A-Za-z]:|[.~])?[/\\]+\S+|\S+[/\\]\S+[/\\]\S+"""
+    r"""|[^\s"']+\.(?:hbm|bc|onnx|pth?|bin|np[yz]|json|ya?ml|txt|log|rs|cc|cpp|h|py)\b(?::\d+)*"""
 )
 _OPERATOR = re.compile(r"\b(op|operator|kernel|node|layer)\b", re.I)
 _BATCH = re.compile(r"batch|dimension.*(mismatch|invalid|expected)|got invalid dimensions|shape mismatch", re.I)
@@ -60,18 +71,20 @@ def find_refused(bench: Bench) -> Iterator[Explanation]:
         return
     if not text:
         return
-    versions = list(dict.fromkeys(dotted or whole for dotted, whole in _VERSIONS.findall(text)))
-    apart = len(versions) > 1 and _NEWER.search(text) is not None and _OPERATOR.search(text) is None
+    plain = _NAMES.sub(" ", text)
+    versions = list(dict.fromkeys(dotted or whole for dotted, whole in _VERSIONS.findall(plain)))
+    other_march = _MARCH.search(plain) is not None
+    apart = len(versions) > 1 and _NEWER.search(plain) is not None and _OPERATOR.search(plain) is None
     if _NO_KERNEL.search(text) and not apart:
         yield from fact(
             "custom-op-missing", ("messages", 1.0, ""), subjects=tuple(re.findall(r"node:\s*(\S+)", text))[:4]
         )
-    elif _NEWER.search(text):
+    elif _NEWER.search(plain) or other_march:
         yield from fact(
             "toolchain-version-mismatch",
             ("versions named", float(len(versions)), ""),
             subjects=tuple(versions)[:4],
-            confirmed=len(versions) > 1 or "march" in text,
+            confirmed=len(versions) > 1 or other_march,
         )
     elif _BATCH.search(text):
         yield from fact("batch-shape-mismatch", ("messages", 1.0, ""), confirmed=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from driftgate.judgement.outputs import folded, judge_output, nature, summarise
 from driftgate.judgement.performance import estimated, judge_performance, performance_notes, performances
 from driftgate.judgement.precision import advised
 from driftgate.judgement.scores import Scored, judge_declared, judge_drop, stage_score
+from driftgate.judgement.staleness import other_runs
 from driftgate.judgement.waivers import waived
 from driftgate.messages.message import Message, message
 from driftgate.scoring.tasks import scorer_of
@@ -135,11 +136,19 @@ class _Bench:
                 verdict = Verdict(check.slug, None, Outcome.ERROR, reason=message("required-absent", check=check.slug))
                 return CheckResult(check.slug, check.title, Outcome.ERROR, (verdict,), (reason, *told))
             return CheckResult(check.slug, check.title, Outcome.SKIPPED, (), (reason, *told), required=False)
-        if self._plan.samples.origin is Origin.RANDOM:
-            verdicts = [_unproven(verdict) for verdict in verdicts]
+        if (void := self._void()) is not None:
+            verdicts = [_unproven(verdict, void) for verdict in verdicts]
         outcomes = {verdict.outcome for verdict in verdicts}
         outcome = next(o for o in (Outcome.FAILED, Outcome.ERROR, Outcome.PASSED) if o in outcomes)
         return CheckResult(check.slug, check.title, outcome, tuple(verdicts), told, required=required)
+
+    def _void(self) -> Message | None:
+        """Why these samples prove nothing, whatever passes on them; None where they may."""
+        samples = self._plan.samples
+        if samples.origin is Origin.RANDOM:
+            return message("random-samples")
+        is_one = len(samples.ids) > 1 and len(set(samples.digests)) == 1
+        return message("samples-one", count=len(samples.ids)) if is_one else None
 
     def _links(self, check: Check) -> tuple[list[Verdict], Message]:
         links = [link for link in self._plan.links if self._plan.chain.check_of(link) == check]
@@ -237,7 +246,22 @@ class _Bench:
                 refused = run.outcome is RunOutcome.REFUSED and stage == link.candidate
                 reason = run.reason or message("run-partial", stage=stage, done=run.samples_done)
                 verdicts.append(Verdict(link.name, None, Outcome.FAILED if refused else Outcome.ERROR, reason=reason))
+            compared = [m for m in self._facts.measurements if m.link == link.name and m.role is Role.OUTPUT]
+            named = [m.run_a if stage == link.reference else m.run_b for m in compared]
+            verdicts.extend(self._strays(link.name, stage, named))
         return list(dict.fromkeys(verdicts))
+
+    def _strays(self, target: str, stage: str, named: Iterable[str] = ()) -> Iterator[Verdict]:
+        """Runs of another artifact than the planned one; and runs that nobody reported, of which numbers of this stage
+        are (`named`), or its scores."""
+        for found, planned in other_runs(self._facts, stage):
+            reason = message("run-other-artifact", stage=stage, found=found, planned=planned)
+            yield Verdict(target, None, Outcome.FAILED, reason=reason)
+        known = {run.id for run in self._facts.runs_of(stage)}
+        scored = (one.run for one in self._facts.scores if one.stage == stage)
+        for run in dict.fromkeys((*named, *scored)) if known else ():
+            if run not in known:
+                yield Verdict(target, None, Outcome.ERROR, reason=message("run-unknown", stage=stage, run=run))
 
     def _problems(self, link: Link) -> list[Verdict]:
         return [
@@ -320,11 +344,12 @@ class _Bench:
         return () if stage is None else performance_notes(performances(self._facts, stage), estimated(self._facts))
 
     def _stage_errors(self, check: Check, stage: str) -> list[Verdict]:
-        return [
+        errors = [
             Verdict(check.slug, None, Outcome.ERROR, reason=run.reason or message("run-partial", stage=stage, done=0))
             for run in self._facts.runs_of(stage)
             if run.outcome is not RunOutcome.PASSED
         ]
+        return [*errors, *self._strays(check.slug, stage)]
 
     def _unscored(self, target: str, score: str, stage: str) -> Verdict:
         reasons = [p.reason for p in self._facts.problems if p.where == stage]
@@ -352,7 +377,7 @@ def _joined(parts: Sequence[Measurement]) -> list[Measurement]:
     ]
 
 
-def _unproven(verdict: Verdict) -> Verdict:
+def _unproven(verdict: Verdict, reason: Message) -> Verdict:
     if verdict.outcome is not Outcome.PASSED:
         return verdict
-    return replace(verdict, outcome=Outcome.ERROR, reason=message("random-samples"))
+    return replace(verdict, outcome=Outcome.ERROR, reason=reason)

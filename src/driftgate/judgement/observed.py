@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftgate.domain.chain import Link, LinkKind
+from driftgate.domain.chain import Link
 from driftgate.domain.facts import OF_ARTIFACT, Facts
 from driftgate.domain.investigations import Explanation
 from driftgate.domain.judgement import Outcome, Verdict
 from driftgate.domain.measurements import Measurement, Role
 from driftgate.domain.runs import RunOutcome
 from driftgate.domain.samples import Origin
+from driftgate.domain.toolchain.releases import is_newer
+from driftgate.judgement import staleness
 from driftgate.numerics import metrics
 from driftgate.numerics.moments import fold
 
@@ -22,8 +24,7 @@ CATASTROPHIC, TYPICAL = 0.8, 0.98
 #: Its signal must not be small beside that of the others, or noise explains the cosine.
 LOUD = 0.1
 LEAST_SAMPLES = 4
-QUANTISED = 3  # the segment from which on a network is quantised
-LEAST_NUMBERS = 8  # so many numbers that agree to the bit by chance are not believed, nor fewer that disagree
+LEAST_NUMBERS = 8  # fewer that disagree may do so by chance
 LEAST_VARIED = 16  # numbers of which a varied output has more than one value
 #: Differences of float arithmetic: largest difference over the range; and what unrealistic tolerances trip over.
 NOISE, UNREAL = 1e-5, 1e-3
@@ -32,7 +33,11 @@ ON_THE_TARGET = frozenset({"quantized", "quantized_removed", "hbm"})
 #: Stage of a .bc or .hbm → the phase that it must be in.
 PHASES = {"qat_bc": "float", "nv12_quantized": "fixed-point", **dict.fromkeys(ON_THE_TARGET, "fixed-point")}
 BY_SCORE = "judged-by-score"
-INCOMPLETE = frozenset({"run-missing", "run-partial", "samples-partial", "nothing-compared", "zero-compared"})
+INCOMPLETE = frozenset({"run-missing", "samples-partial", "nothing-compared", "zero-compared"})
+#: Outcomes of a run after which nothing is open.
+ENDED = frozenset({RunOutcome.PASSED, RunOutcome.REFUSED})
+#: What an environment calls the version of the board's runtime; and the reason of a run that it refused as too new.
+HBRT, NEWER = "hbrt", "board-newer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +84,9 @@ def find_not_finite(observed: Observed) -> Iterator[Explanation]:
 
 
 def find_stale(observed: Observed) -> Iterator[Explanation]:
-    """A lossy step that changed nothing at all was not made: another file was evaluated."""
-    link, chain = observed.link, observed.facts.plan.chain
-    quantises = chain.stage(link.reference).segment < QUANTISED <= chain.stage(link.candidate).segment
-    if link.kind is not LinkKind.LOSSY or not quantises:
-        return
-    digests = {artifact.stage: artifact.digest for artifact in observed.facts.plan.artifacts}
-    same_file = digests.get(observed.link.reference) == digests.get(observed.link.candidate)
-    told = [m for m in observed.measurements if np.dtype(m.alignment.dtype_b).kind == "f"]
-    numbers = sum(float(m.rows.count.sum()) for m in told if (m.rows.m2_a > 0).any())
-    equal = bool(told) and all(not m.rows.max_abs.any() and not m.rows.nonfinite_a.any() for m in told)
-    if same_file or (equal and numbers >= LEAST_NUMBERS):
-        facts = ("numbers equal to the bit", numbers, ""), ("same artifact", float(same_file), "")
-        yield Explanation("stale-artifact", True, facts, subjects=(observed.link.reference, observed.link.candidate))
+    """Another artifact was evaluated than the one that is meant."""
+    yield from staleness.find_other_run(observed.facts, observed.link)
+    yield from staleness.find_stale(observed.facts, observed.link, observed.measurements)
 
 
 def find_hidden_sample(observed: Observed) -> Iterator[Explanation]:
@@ -186,9 +181,11 @@ def find_random(observed: Observed) -> Iterator[Explanation]:
 
 
 def find_incomplete(observed: Observed) -> Iterator[Explanation]:
-    """Something that was planned is not there."""
+    """Something that was planned is not there: so a verdict says, or nothing was compared as a run came to no end."""
     reasons = [v.reason for v in observed.verdicts if v.outcome is Outcome.ERROR and v.reason is not None]
-    if any(reason.code in INCOMPLETE for reason in reasons):
+    stages = (observed.link.reference, observed.link.candidate)
+    ended = {run.outcome for stage in stages for run in observed.facts.runs_of(stage)} <= ENDED
+    if any(reason.code in INCOMPLETE for reason in reasons) or not (ended or observed.measurements):
         planned = float(len(observed.facts.plan.samples.ids))
         done = float(min((len(m.samples) for m in observed.measurements), default=0))
         numbers = ("samples compared", done, ""), ("samples planned", planned, "")
@@ -234,6 +231,20 @@ def find_version_skew(observed: Observed) -> Iterator[Explanation]:
         yield Explanation("toolchain-version-mismatch", True, (), subjects=subjects)
 
 
+def find_newer_than_runtime(observed: Observed) -> Iterator[Explanation]:
+    """The candidate was made by a later release than the runtime that loads it is of, whether it is refused or not."""
+    facts, stage = observed.facts, observed.link.candidate
+    made = facts.told(OF_ARTIFACT, "version", stage)
+    known = {environment.id: dict(environment.versions) for environment in facts.environments}
+    for run in facts.runs_of(stage):
+        refused = run.outcome is RunOutcome.REFUSED and run.reason is not None and run.reason.code == NEWER
+        told = dict(run.reason.params) if refused and run.reason is not None else {}
+        hbdk, hbrt = told.get("hbdk", made), told.get("hbrt", known.get(run.environment, {}).get(HBRT))
+        if is_newer(str(hbdk), str(hbrt)):
+            yield Explanation("toolchain-version-mismatch", True, (), subjects=(f"{stage} {hbdk}", f"HBRT {hbrt}"))
+            return
+
+
 def find_uncalibrated(observed: Observed) -> Iterator[Explanation]:
     """Thresholds that are all exactly 1 were never calibrated."""
     if observed.link.candidate == "calibrated":
@@ -246,6 +257,7 @@ def find_uncalibrated(observed: Observed) -> Iterator[Explanation]:
 RULES: tuple[Rule, ...] = (
     find_other_march,
     find_other_phase,
+    find_newer_than_runtime,
     find_version_skew,
     find_uncalibrated,
     find_incomplete,

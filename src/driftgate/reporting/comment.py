@@ -13,6 +13,7 @@ from driftgate.reporting.budget import characters, fitting
 from driftgate.reporting.markdown import github
 from driftgate.reporting.templates import rendering
 from driftgate.reporting.view import comment as view
+from driftgate.reporting.view.gate import GateBlock
 from driftgate.reporting.view.page import page
 
 #: GitHub takes 65,536 characters; the rest is for the marker.
@@ -38,20 +39,29 @@ class CommentLinks:
     bundle_digest: str | None = None
 
 
-def comment(results: Results, *, links: CommentLinks, template: Path | None = None, limit: int = LIMIT) -> str:
+def comment(
+    results: Results,
+    *,
+    links: CommentLinks,
+    template: Path | None = None,
+    limit: int = LIMIT,
+    gate: GateBlock | None = None,
+) -> str:
     """The comment's text in GitHub's Markdown, without a marker; at most `limit` code points and UTF-16 units.
 
-    `template` is a user's own, see docs/comment-template.md. Raises ConfigError where it is wrong, and where not
-    even the shortest form fits.
+    `gate`: what a policy's clauses came to, where they were asked. `template` is a user's own, see
+    docs/comment-template.md. Raises ConfigError where it is wrong, and where not even the shortest form fits.
     """
-    written = fitting(_versions(results, links, template), characters, limit)
+    written = fitting(_versions(results, links, template, gate), characters, limit)
     if written is None:
         raise ConfigError(message("comment-long", limit=limit))
     return written
 
 
-def _versions(results: Results, links: CommentLinks, template: Path | None) -> Iterator[Iterator[str]]:
+def _versions(
+    results: Results, links: CommentLinks, template: Path | None, gate: GateBlock | None
+) -> Iterator[Iterator[str]]:
     render = rendering(github(block_limit=LOG_CHARACTERS), TEMPLATE, template)
     whole = page(results)
     for detail in view.LADDER:
-        yield render(comment=view.comment(whole, detail), links=links)
+        yield render(comment=view.comment(whole, detail), links=links, gate=gate)

@@ -9,10 +9,8 @@ from rich.text import Text
 
 from driftgate.comparing.trend import Trend
 from driftgate.domain.comparisons import Comparison
-from driftgate.domain.gates import Clause, GateLine, outcome_of
-from driftgate.domain.judgement import CELLS, Outcome, Verdict
+from driftgate.domain.gates import GateLine
 from driftgate.escaping import terminal
-from driftgate.messages.message import message
 from driftgate.reporting.consolelines import (
     COLOURS,
     between,
@@ -30,38 +28,32 @@ from driftgate.reporting.consolelines import (
 from driftgate.reporting.terminal import compared
 from driftgate.reporting.versions import trend_lines
 from driftgate.reporting.view.comparison import step_of
-from driftgate.reporting.view.readings import reading, severity
-from driftgate.reporting.view.table import place
-
-#: Clauses that are of one thing where they name it, else of everything.
-OF_SOMETHING = (Clause.HISTORY, Clause.ARTIFACTS, Clause.VERSIONS, Clause.BOARD_AGE)
+from driftgate.reporting.view.gate import GateRow, gate_block
 
 
 def show_gate(lines: Sequence[GateLine], policy: str, console: Console) -> None:
     """Print one line for each clause, with what was found and wanted, then the outcome of it all."""
-    rows = []
-    for line in lines:
-        of = "-of" if line.name and line.clause in OF_SOMETHING else ""
-        what = say(message(f"clause-{line.clause.value}{of}", name=line.name))
-        why = say(line.reason) if line.reason is not None else ""
-        found = " ".join(terminal.inert(part) for part in (line.value, line.limit) if part) or _worst(line.verdicts)
-        name = f"{named(line.subject)} {named(line.target)}"
-        rows.append((CELLS[line.outcome], name, what, found, why))
+    found = gate_block(lines, policy)
+    rows = [
+        (
+            row.cell,
+            f"{named(row.subject)} {named(row.target)}",
+            say(row.what),
+            _found(row),
+            " ".join((*((say(row.reason),) if row.reason is not None else ()), *(f"[{code}]" for code in row.codes))),
+        )
+        for row in found.rows
+    ]
     printed(console, *(Text(line, style=COLOURS[row[0]]) for row, line in zip(rows, padded(rows), strict=True)))
-    outcome = outcome_of(lines)
-    broken = sum(line.outcome is not Outcome.PASSED for line in lines)
-    told = message(f"gate-{outcome.value}", policy=policy, count=len(lines), broken=broken)
-    printed(console, Text(say(told), style=COLOURS[CELLS[outcome]]))
+    printed(console, Text(say(found.headline), style=COLOURS[found.cell]))
 
 
-def _worst(verdicts: Sequence[Verdict]) -> str:
-    """The number of the worst verdict that has one, with its limit and where it stands."""
-    for worst in sorted(verdicts, key=severity, reverse=True):
-        number = reading(worst)
-        if number is not None:
-            where = between("comma", [part for part in (worst.target, placed(place(worst))) if part])
-            return f"{valued(number)} {bounded(number)}{within(where)}"
-    return ""
+def _found(row: GateRow) -> str:
+    """What was found and wanted, or the worst number with its limit and where it stands."""
+    if row.number is None:
+        return " ".join(terminal.inert(part) for part in (row.found, row.wanted) if part)
+    where = between("comma", [part for part in (row.link, placed(row.place)) if part])
+    return f"{valued(row.number)} {bounded(row.number)}{within(where)}"
 
 
 def show_comparison(found: Comparison, console: Console) -> None:

@@ -1,4 +1,4 @@
-"""Comparisons of versions as a page of GitHub's Markdown: each step, then the numbers from version to version."""
+"""Versions and gates as pages of GitHub's Markdown: each step, the numbers along versions, each clause."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from driftgate.comparing.trend import Trend
 from driftgate.domain.comparisons import Comparison
+from driftgate.domain.gates import GateLine
 from driftgate.reporting.markdown import github
 from driftgate.reporting.sparkline import sparkline
 from driftgate.reporting.view.comparison import TrendLine, step_of, trend_line
+from driftgate.reporting.view.gate import gate_block
 
 
 def versions_summary(steps: Sequence[Comparison], found: Sequence[Trend]) -> str:
@@ -23,6 +25,12 @@ def versions_summary(steps: Sequence[Comparison], found: Sequence[Trend]) -> str
             versions=(steps[0].base.label, *(step.head.label for step in steps)),
         )
     )
+    return made
+
+
+def gate_summary(lines: Sequence[GateLine], policy: str) -> str:
+    """The page of a gate: what it comes to, and a row for each clause."""
+    made: str = github().get_template("gate.md.j2").render(gate=gate_block(lines, policy))
     return made
 
 

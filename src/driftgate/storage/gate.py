@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
@@ -10,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from driftgate.domain.gates import GateLine, outcome_of
 from driftgate.domain.judgement import Outcome
 from driftgate.domain.results import EXIT_CODES
+from driftgate.errors import StorageError
+from driftgate.messages.message import message
 from driftgate.storage.document import encoded, published
 
 SCHEMA: Literal["driftgate.gate"] = "driftgate.gate"
@@ -43,6 +47,22 @@ def encode_gate(lines: Sequence[GateLine], policy: str) -> bytes:
             lines=tuple(lines),
         )
     )
+
+
+def read_gate(folder: Path) -> GateDocument | None:
+    """What gate.json in a folder says; None where there is none. Raises StorageError where it is garbled, of another
+    version, or says of itself what its lines do not."""
+    path = folder / GATE
+    try:
+        raw = json.loads(path.read_bytes())
+        document = GateDocument.model_validate({"schema_": raw.pop("schema", None), **raw})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise StorageError(message("results-garbled", path=str(path), reason=str(error).splitlines()[0])) from error
+    if document.outcome is not outcome_of(document.lines):
+        raise StorageError(message("results-garbled", path=str(path), reason=f"outcome {document.outcome.value}"))
+    return document
 
 
 def gate_schema() -> Mapping[str, Any]:

@@ -11,7 +11,9 @@ from driftgate.vendor.cells import integer
 from driftgate.vendor.console import said_lines, whole_lines
 from driftgate.vendor.files import read_text
 
-#: Kind → words that tell it. Groups: found and wanted march, length in bytes.
+_RELEASE = r"v?\d+\.\d+(?:\.\w+)*"
+#: Kind → words that tell it. Groups: found and wanted march or release, length in bytes. How the runtime words that a
+#: model is of another release is not known: both sides must be named with their numbers, the model's first.
 FAULTS: Mapping[str, re.Pattern[str]] = {
     "march": re.compile(
         r"Model march incompatible(?:! model march: (?P<found>nash[\w-]*), platform march: (?P<wanted>nash[\w-]*))?"
@@ -22,6 +24,11 @@ FAULTS: Mapping[str, re.Pattern[str]] = {
         r"|HBRT4_STATUS_RESOURCE_EXHAUSTED|(?<!\d)-400001(?!\d)"
     ),
     "environment": re.compile(r"iova addr not equal for different core"),
+    "version": re.compile(
+        rf"\b(?:hbm|model|hbdk|toolchain|toolkit|compiler)\b\D{{0,40}}?(?<![\w.])(?P<found>{_RELEASE})"
+        rf".{{0,200}}\b(?:(?:lib)?hbrt|runtime|library)\b\D{{0,40}}?(?<![\w.])(?P<wanted>{_RELEASE})",
+        re.I,
+    ),
 }
 
 
@@ -41,6 +48,12 @@ def parse_faults(text: str) -> tuple[BoardFault, ...]:
                 fault = BoardFault(kind, told.get("found"), told.get("wanted"), integer(told.get("length", "")))
                 best[kind] = max(best.get(kind, fault), fault, key=_details)
     return tuple(best.values())
+
+
+def telling_lines(text: str) -> tuple[str, ...]:
+    """The lines by which the known errors are known, each once."""
+    lines = (line.strip() for line in said_lines(text))
+    return tuple(dict.fromkeys(line for line in lines if any(pattern.search(line) for pattern in FAULTS.values())))
 
 
 def _details(fault: BoardFault) -> int:

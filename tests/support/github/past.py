@@ -80,12 +80,13 @@ class Uploaded:
 
 @dataclass(slots=True)
 class Past:
-    """What happened so far."""
+    """What happened so far. A commit that nobody told of comes after `tip`, where there is one."""
 
     parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
     files: dict[tuple[str, str], bytes] = field(default_factory=dict)
     runs: list[Ran] = field(default_factory=list)
     uploads: list[Uploaded] = field(default_factory=list)
+    tip: str = ""
 
     def commit(self, sha: str, *parents: str) -> str:
         """A commit; its name."""
@@ -94,11 +95,11 @@ class Past:
 
     def ancestors(self, sha: str) -> Iterator[str]:
         """A commit and those before it, the nearest first."""
-        seen, waiting = {sha}, [sha] if sha in self.parents else []
+        seen, waiting = {sha}, [sha] if sha in self.parents or self.tip else []
         while waiting:
             one = waiting.pop(0)
             yield one
-            for parent in self.parents[one]:
+            for parent in self.parents.get(one, (self.tip,)):
                 if parent not in seen:
                     seen.add(parent)
                     waiting.append(parent)

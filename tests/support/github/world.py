@@ -259,7 +259,7 @@ class World:
         found = list(self.past.ancestors(request.query.get("sha", "")))
         if not found:
             return self._refuse(404, "Not Found")
-        return self._paged(request, address, [payloads.commit(sha, self.past.parents[sha]) for sha in found])
+        return self._paged(request, address, [payloads.commit(sha, self.past.parents.get(sha, ())) for sha in found])
 
     def _get_commit(self, request: Request, actor: Actor, address: str, sha: str) -> Reply:
         if sha not in self.past.parents:

@@ -14,13 +14,14 @@ from driftgate.backends.board.lock import asked
 from driftgate.backends.board.transport import Transport
 from driftgate.backends.boardtensors import TYPES
 from driftgate.domain.toolchain.board import BoardModels, BoardPerf, BoardTensor
+from driftgate.domain.toolchain.releases import is_newer
 from driftgate.errors import ArtifactError, BackendError, DriftgateError, LoadRefused
 from driftgate.messages.message import message
 from driftgate.sessions import Tensor
 from driftgate.transforms.strided import Layout, bytes_of, nv12_stride
 from driftgate.vendor.exec_info import parse_model_tensors
 from driftgate.vendor.exec_perf import parse_board_perf
-from driftgate.vendor.faults import parse_faults
+from driftgate.vendor.faults import parse_faults, telling_lines
 
 INFO_SECONDS = 300.0
 PERF_SECONDS = 1800.0
@@ -118,8 +119,8 @@ def input_of(tensor: BoardTensor, value: Tensor, *, w_stride: int) -> Input:
 
 
 def failed(text: str, code: int, boards: Boards, *, stage: str, loading: bool = False) -> DriftgateError:
-    """What a call that failed means. A march that is not the board's, and a file that its runtime never loads, are
-    refusals; memory, and what depends on what ran before, are not the model's fault."""
+    """What a call that failed means. A march that is not the board's, a model newer than its runtime, and a file that
+    this never loads are refusals; memory, and what depends on what ran before, are not the model's fault."""
     faults = {fault.kind: fault for fault in parse_faults(f"{text}\n")}
     said = {"stage": stage, "board": boards.name}
     tail = _tail(text)
@@ -131,6 +132,10 @@ def failed(text: str, code: int, boards: Boards, *, stage: str, loading: bool = 
         return BackendError(message("board-memory", length=memory.length_bytes or 0, **said))
     if code in (126, 127):
         return BackendError(message("board-no-tool", tool=boards.tool, said=tail, **said))
+    version = faults.get("version")
+    built, loads = (version.found or "", version.wanted or "") if version else ("", "")
+    if loading and is_newer(built, loads):
+        return LoadRefused(message("board-newer", hbdk=built, hbrt=loads, said=tail, **said))
     if loading and any(word in text for word in REFUSED):
         return LoadRefused(message("board-refused", said=tail, **said))
     return BackendError(message("board-tool-failed", tool=boards.tool, exit_code=code, said=tail, **said))
@@ -154,5 +159,9 @@ def _listed(values: Sequence[int]) -> str:
 
 
 def _tail(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " / ".join(lines[-3:])[-SHOWN:] or "-"
+    """The last lines, and before them the first one that tells a known error."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()][-3:]
+    told = next((line[: SHOWN // 2] for line in telling_lines(text) if line not in lines), None)
+    if told is None:
+        return " / ".join(lines)[-SHOWN:] or "-"
+    return f"{told} / {' / '.join(lines)[-SHOWN // 2 :]}"

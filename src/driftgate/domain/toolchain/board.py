@@ -122,7 +122,8 @@ class BoardInference:
 
 @dataclass(frozen=True, slots=True)
 class BoardFault:
-    """An error of the runtime that is known: march (with both marches), memory (with bytes) or environment."""
+    """An error of the runtime that is known: march (with both marches), memory (with bytes), environment, or version
+    (found: the release of the model's compiler, wanted: that of the runtime)."""
 
     kind: str
     found: str | None = None
