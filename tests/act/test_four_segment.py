@@ -20,7 +20,10 @@ from support.act.foursegment import SECRET, caller, consumer, ran, with_workflow
 from support.act.rig import LABELS, ActRun, Rig, Trigger
 from support.chains import outcomes
 from support.github import payloads
-from support.github.server import GitHub
+from support.github.archives import zipped
+from support.github.past import Ran, Uploaded
+from support.github.server import GitHub, Storage
+from support.github.world import SHA
 
 HOST = "net/J6M/host/0-2"
 FIRST, SECOND = "net/J6M/board/0-1", "net/J6M/board/2-2"
@@ -279,3 +282,44 @@ def test_a_build_that_fails_fails_the_required_check(four: Rig, tmp_path: Path, 
     done = four.attempt(tmp_path, caller(tmp_path, build="exit 3"), pushed(github))
     assert ran(done) == {"Build": "failure"} | FAILED
     assert any("the job plan ended as skipped" in error for error in done.errors)
+
+
+def test_the_base_branch_gives_baseline_and_policies(four: Rig, tmp_path: Path, github: GitHub) -> None:
+    """A push makes the baseline; the pull request is held against it, and gated by a policy that it cannot loosen."""
+    strict = {"pr": {"regressions": "fail", "same-commit": True, "float-int8": {"score-drop": 0}}}
+    with Storage(github.world) as storage:
+        github.world.download_url = storage.address
+        asked = {"board_legs": 1, "host_legs": 1, "baseline": "auto", "policy": "pr"}
+        consumer(tmp_path / "main", policies=strict)
+        first = replace(four, variables={"GITHUB_RUN_ID": "401"})
+        repository = payloads.repository(payloads.REPOSITORY, fork=False)
+        trigger = Trigger("push", {"ref": "refs/heads/main", "repository": repository}, github.url, TOKEN)
+        done = first.attempt(tmp_path / "main", caller(tmp_path / "main", **asked), trigger)
+        assert ran(done)["Judge"] == "success", done.text
+        report = tmp_path / "main" / "artifacts" / "driftgate-report"
+        origin = json.loads((report / "origin.json").read_bytes())
+        past = github.world.past
+        for one in (payloads.BASE_SHA, SHA):
+            past.commit(one, past.commit(origin["sha"]))
+        # under act a called workflow is called by its own name
+        run = Ran(401, origin["sha"], name="driftgate four segments")
+        past.runs.append(run)
+        files = {file.name: file.read_bytes() for file in report.iterdir() if file.is_file()}
+        past.uploads.append(Uploaded(1, run, "driftgate-report", zipped(files)))
+        past.files[payloads.BASE_SHA, "driftgate.yaml"] = (tmp_path / "main/consumer/driftgate.yaml").read_bytes()
+
+        consumer(tmp_path / "pr", policies={"pr": {"float-int8": {"score-drop": 1}}})
+        second = replace(four, variables={"GITHUB_RUN_ID": "402"})
+        flow = caller(tmp_path / "pr", **asked, gate=True)
+        done = second.attempt(tmp_path / "pr", flow, pull_request(github, number=2))
+        assert ran(done)["Judge"] == "success", done.text
+        assert storage.problems == []
+    report = tmp_path / "pr" / "artifacts" / "driftgate-report"
+    results = read_results(report)
+    assert results.comparison is not None
+    assert results.comparison.base.commit == origin["sha"]
+    assert "net float-int8 score-drop" in {one.name for one in results.pending}
+    gate = json.loads((report / "gate.json").read_bytes())
+    assert {line["clause"]: line["outcome"] for line in gate["lines"]} == dict.fromkeys(
+        ("check", "regressions", "commit"), "passed"
+    )

@@ -23,6 +23,8 @@ WRITES = {
     ("release.yml", "pypi"): {"id-token"},
     ("release.yml", "github"): {"contents"},
     ("driftgate.yml", "check"): {"pull-requests"},
+    ("driftgate-baseline.yml", "check"): {"pull-requests"},
+    ("driftgate-release.yml", "release"): {"contents"},
     ("driftgate-two-jobs.yml", "comment"): {"pull-requests"},
     ("driftgate-comment.yml", "comment"): {"pull-requests"},
     ("driftgate-four-segment.yml", "chain"): {"actions", "pull-requests"},  # for the jobs of the workflow it calls
@@ -32,8 +34,8 @@ WRITES = {
     ("four-segment-ghes.yml", "watch"): {"actions"},
     ("four-segment-ghes.yml", "publish"): {"pull-requests"},
 }
-#: The one job where user code and a token meet, in steps that keep them apart; driftgate-two-jobs.yml is the other way.
-TOGETHER = ("driftgate.yml", "check")
+#: The jobs where user code and a token meet, in steps that keep them apart; driftgate-two-jobs.yml is the other way.
+TOGETHER = {("driftgate.yml", "check"), ("driftgate-baseline.yml", "check")}
 #: What a step of ours runs that runs code of the user's in turn, and what does not.
 OF_THE_USER = ("driftgate.jobs plan", "driftgate.jobs host", "driftgate.jobs board", "driftgate.jobs judge")
 OURS_ALONE = ("driftgate.jobs gate", "driftgate.watchdog", "driftgate.fetching")
@@ -92,7 +94,7 @@ def test_a_job_that_runs_user_code_may_write_nothing() -> None:
         for file, name, job in jobs()
         if any(level == "write" for level in job["permissions"].values()) and any(map(runs_user_code, steps(job)))
     }
-    assert found == {TOGETHER}
+    assert found == TOGETHER
 
 
 def test_every_step_of_the_four_segment_workflow_is_known_to_run_user_code_or_not() -> None:
