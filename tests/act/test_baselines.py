@@ -162,7 +162,7 @@ def test_after_a_forced_push_only_what_both_have_is_the_baseline(branch: Branch)
 def test_a_pull_request_cannot_loosen_its_own_gate(branch: Branch) -> None:
     branch.push()
     _, report = branch.change("failure", "board-padding", LOOSE)
-    assert "the policy of the base branch holds" in branch.comment
+    assert "judged by the policy of the base branch" in branch.comment
     assert [(one.name, one.base, one.head) for one in read_results(report).pending] == [
         ("digits bc-hbm integers", "0", "1")
     ]

@@ -95,10 +95,10 @@ def test_a_change_cannot_loosen_its_own_gate(change: Change) -> None:
     assert change.judged(own, None, "--policy", "pr").code == 0
     told = change.judged(own, base, "--policy", "pr")
     assert told.code == 1
-    said = "the policy of the base branch holds; this change sets digits float-int8 score-drop from 0.01 to 0.05"
+    said = "once it is merged, this change alters: float-int8 score-drop 0.01 → 0.05, board score-drop 0.01 → 0.05"
     assert said in told.out
     for name in ("summary.md", "comment.md", "index.html"):
-        assert "digits float-int8 score-drop" in (change.folder / "out" / name).read_text("utf-8").replace("&#45;", "-")
+        assert "float-int8 score-drop" in (change.folder / "out" / name).read_text("utf-8").replace("&#45;", "-")
     assert [(one.what, one.name, one.base, one.head) for one in change.written.pending] == [
         (Thing.POLICY, "digits float-int8 score-drop", "0.01", "0.05"),
         (Thing.POLICY, "digits board score-drop", "0.01", "0.05"),
@@ -175,7 +175,7 @@ def test_check_takes_the_branchs_policies_too(change: Change) -> None:
     own = change.configured("own", **policy("5%"))
     told = call("check", "-c", own, "--policy", "pr", "--base-config", base, "--out", change.folder / "out")
     assert told.code == 1  # nothing is that exact
-    assert "from 9 to –" in told.out
+    assert "samples 9 → –" in told.out
     assert [one.name for one in change.written.pending] == [f"digits {INT8_LINK} sqnr", "digits samples"]
 
 
@@ -188,7 +188,7 @@ def test_in_chinese(change: Change) -> None:
         *("--lang", "zh", "report", change.folder / "facts", "-c", own, "--base-config", base, "--policy", "pr"),
         *("--out", change.folder / "out"),
     )
-    assert "按基准分支的策略判定；合并之后，本次改动会把 digits float-int8 score-drop 从 0.01 改为 0.05" in told.out
+    assert "按基准分支的策略判定；合并之后，本次改动会改变：float-int8 score-drop 0.01 → 0.05、board score-drop 0.01 → 0.05" in told.out
 
 
 SAYS: Mapping[str, Mapping[str, Any]] = {

@@ -154,6 +154,15 @@ class SubjectComparison:
     past_runs: int = 0
 
     @property
+    def slides(self) -> tuple[Erosion, ...]:
+        """What has slid, the worst first: of a score that of its worst stage, or of the first where all slide alike."""
+        found: dict[tuple[str, ...], Erosion] = {}
+        for one in self.eroded:
+            key = one.key[1:] if one.kind is RowKind.SCORE else (*one.key, one.criterion)
+            found.setdefault((one.kind.value, *key), one)
+        return tuple(found.values())
+
+    @property
     def worse(self) -> tuple[Row, ...]:
         """What became worse, and counts."""
         return tuple(row for row in self.rows if row.change is Change.WORSE and row.kind is not RowKind.BUILD)

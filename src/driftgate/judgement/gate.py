@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from driftgate.domain.comparisons import Change, Comparison, Erosion, PastRun
+from driftgate.domain.comparisons import Change, Comparison, Erosion, PastRun, RowKind
 from driftgate.domain.facts import OF_ARTIFACT, SHA256, Facts
 from driftgate.domain.gates import Clause, GateLine
 from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Standing, WaiverState, WaiverUse
@@ -196,12 +196,12 @@ def _history(facts: Facts, comparison: Comparison | None, blank: GateLine) -> It
         yield replace(line, reason=problem or message("gate-no-history", runs=0, wanted=LEAST_RUNS))
     elif one.past_runs < LEAST_RUNS:
         yield replace(line, reason=message("gate-no-history", runs=one.past_runs, wanted=LEAST_RUNS))
-    elif not one.eroded:
+    elif not one.slides:
         yield replace(line, outcome=Outcome.PASSED, reason=message("gate-history-holds", runs=one.past_runs))
-    for slid in () if one is None or one.past_runs < LEAST_RUNS else one.eroded:
+    for slid in () if one is None or one.past_runs < LEAST_RUNS else one.slides:
         yield replace(
             line,
-            name=" ".join((slid.criterion, *slid.key)),
+            name=" ".join((*slid.key, *((slid.criterion,) if slid.kind is RowKind.SPEED else ()))),
             outcome=Outcome.FAILED,
             value=f"{100 * slid.drop:.3g} %",
             limit=f"≤ {100 * slid.limit:g} %",

@@ -131,7 +131,7 @@ ENGLISH: dict[str, str] = {
     "slid-since": "{value}, and {level} in run {level_run}; every run since {first} is beyond the limit; over {runs} runs",
     "compare-slid": "Slides over {runs} runs: {what} is {value}, {drop} worse than {level} in run {level_run} (limit {limit}); bad since run {first}",
     "compare-slid-now": "Slides over {runs} runs: {what} is {value}, {drop} worse than {level} in run {level_run} (limit {limit}); beyond the limit with this run",
-    "policy-pending": "the policy of the base branch holds; this change sets {name} from {base} to {head} once it is merged",
+    "policy-pending": "judged by the policy of the base branch; once it is merged, this change alters: {changes}",
     "gate-no-commit": "the results do not say of which commit they are (origin.json)",
     "gate-no-wanted-commit": "nobody says which commit is gated; give --commit",
     "gate-unknown-subject": "{path} has no {subjects}, of which there are results; gate them by their own configuration",

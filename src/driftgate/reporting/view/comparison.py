@@ -93,17 +93,8 @@ def block(one: SubjectComparison, base: str) -> ComparisonBlock:
         lines=tuple(map(_line, moved[:MOST_ROWS])),
         same=message("compare-same", count=same) if same else None,
         cut=message("lines-left-out", count=len(moved) - MOST_ROWS) if len(moved) > MOST_ROWS else None,
-        eroded=tuple(map(_eroded, _told_apart(one.eroded)[:MOST_ERODED])),
+        eroded=tuple(map(_eroded, one.slides[:MOST_ERODED])),
     )
-
-
-def _told_apart(slides: Sequence[Erosion]) -> list[Erosion]:
-    """One for each score, that of the worst stage, or of the first where all stages slide alike; every other number."""
-    found: dict[tuple[str, ...], Erosion] = {}
-    for one in slides:
-        key = one.key[1:] if one.kind is RowKind.SCORE else (*one.key, one.criterion)
-        found.setdefault((one.kind.value, *key), one)
-    return list(found.values())
 
 
 def _eroded(slid: Erosion) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from driftgate.domain.comparisons import Changed
@@ -83,7 +84,7 @@ def page(results: Results) -> Page:
     subjects = []
     for judgement in results.judgements or ():
         one = subject(judgement, facts_of(results, judgement))
-        pending = tuple(map(_pending, (c for c in results.pending if c.name.startswith(f"{judgement.subject} "))))
+        pending = _pending(results.pending, judgement.subject)
         compared = comparison_block(results.comparison, judgement.key)
         subjects.append(replace(one, comparison=compared, waivers=(*one.waivers, *pending)))
     return Page(results.tool, CELLS[results.outcome], overall(results), tuple(subjects))
@@ -134,9 +135,15 @@ def _waiver(use: WaiverUse) -> Message:
     return message(f"waiver-{use.state.value}", **told)
 
 
-def _pending(one: Changed) -> Message:
-    """What a change would alter of the policy that it is judged by."""
-    return message("policy-pending", name=one.name, base=one.base or NOTHING, head=one.head or NOTHING)
+def _pending(found: Iterable[Changed], subject: str) -> tuple[Message, ...]:
+    """What a change would alter of the policy that it is judged by, in one sentence; nothing where it alters none."""
+    own = f"{subject} "
+    said = tuple(
+        f"{one.name.removeprefix(own)} {one.base or NOTHING} → {one.head or NOTHING}"
+        for one in found
+        if one.name.startswith(own)
+    )
+    return (message("policy-pending", changes=said),) if said else ()
 
 
 def _investigated(judgement: Judgement, facts: Facts | None) -> tuple[tuple[str, Nodes], ...]:
