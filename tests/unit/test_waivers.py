@@ -132,6 +132,20 @@ def test_what_could_not_be_established_is_never_excused() -> None:
     assert excused(waiver(), judgement=replace(judgement, checks=checks))[0] is False
 
 
+@pytest.mark.parametrize("code", ["stale-artifact", "incomplete-evidence"])
+@pytest.mark.parametrize("kind", WaiverKind)
+def test_evidence_of_something_else_is_never_excused(kind: WaiverKind, code: str) -> None:
+    """Neither by its check, nor by its link, nor by its own name, however bad it may be."""
+    judged = failing_pair()[1]
+    stale = Finding(code, LINK, confirmed=True, evidence=())
+    names = {WaiverKind.CHECK: CHECK, WaiverKind.LINK: LINK, WaiverKind.FINDING: code}
+    found = excused(waiver(kind=kind, on=names[kind]), judgement=replace(judged, findings=(*judged.findings, stale)))
+    assert found == (False, (WaiverState.UNUSED,))
+    suspected = replace(stale, confirmed=False)
+    seen = excused(waiver(), judgement=replace(judged, findings=(*judged.findings, suspected)))
+    assert seen == (True, (WaiverState.USED,))
+
+
 def test_a_suspected_cause_is_no_reason_to_excuse() -> None:
     _, judgement = failing_pair()
     checks = tuple(check for check in judgement.checks if check.slug == CHECK)
@@ -260,6 +274,7 @@ def test_a_gate_has_a_line_for_every_waiver(tmp_path: Path) -> None:
         ({"check": "nothing", "expires": "2999-12-31"}, "there is no check nothing; known: baseline"),
         ({"link": "onnx..nowhere", "expires": "2999-12-31"}, "there is no link onnx..nowhere; known"),
         ({"finding": "bad-luck", "expires": "2999-12-31"}, "there is no finding bad-luck; known"),
+        ({"finding": "stale-artifact", "expires": "2999-12-31"}, "nobody can waive stale-artifact"),
         ({"check": "board", "subject": "nobody", "expires": "2999-12-31"}, "there is no subject nobody; known: digits"),
         ({"check": "board", "link": "a..b", "expires": "2999-12-31"}, "one check, link or finding"),
         ({"expires": "2999-12-31"}, "one check, link or finding"),

@@ -19,12 +19,16 @@ from driftgate.domain.judgement import (
 from driftgate.judgement.criteria import CRITERIA, PERFORMANCE
 from driftgate.messages.message import Message, message
 
+#: Confirmed causes by which a failure is none of the network's: what was measured is another thing, or nothing at all.
+NEVER = ("stale-artifact", "incomplete-evidence")
+
 
 def waived(
     checks: Sequence[CheckResult], findings: Sequence[Finding], policy: Policy, subject: str, target: str
 ) -> tuple[tuple[CheckResult, ...], tuple[WaiverUse, ...]]:
     """The checks with those excused whose every failure has a waiver that holds today, and what became of each waiver
-    of this subject. A check of which something could not be established is never excused."""
+    of this subject. A check of which something could not be established is never excused, nor is one of another
+    artifact than the one that was built."""
     own = [one for one in policy.waivers if one.subject == subject and one.target in ("", target)]
     valid = [one for one in own if policy.today <= one.expires]
     used: set[Waiver] = set()
@@ -58,6 +62,8 @@ def _state(one: Waiver, used: set[Waiver], hit: set[Waiver], valid: Iterable[Wai
 
 
 def _covers(waiver: Waiver, verdict: Verdict, check: CheckResult, findings: Sequence[Finding]) -> bool:
+    if any(one.code in NEVER and one.link == verdict.target and one.confirmed for one in findings):
+        return False
     if waiver.kind is WaiverKind.CHECK:
         is_meant = waiver.on == check.slug
     elif waiver.kind is WaiverKind.LINK:

@@ -773,6 +773,7 @@ ENGLISH: dict[str, str] = {
     "wanted-text": "a text",
     "wanted-truth": "true or false",
     "config-loosened": "{path}:{line}: {where} is {found}, and the policy {policy} allows no more than {ceiling}; a subject can only be stricter than the policies",
+    "config-never-waived": "{path}:{line}: nobody can waive {code}: what was measured is not what was built, or nothing",
     "config-unknown-name": "{path}:{line}: there is no {kind} {name}; known: {known}",
     "config-file-absent": "{path}:{line}: {where}: {file} is not there (looked for below {root})",
     "config-no-samples": "{path}:{line}: {where} names no data; give raw, manifest or both",

@@ -19,6 +19,7 @@ from driftgate.domain.chain import CHAINS, Chain
 from driftgate.domain.judgement import LimitOrigin, Policy
 from driftgate.errors import ConfigError
 from driftgate.judgement.codes import CODES
+from driftgate.judgement.waivers import NEVER
 from driftgate.masking.aliases import Aliases
 from driftgate.messages.message import Message, message
 from driftgate.messages.text import text
@@ -347,6 +348,9 @@ def _names(config: Config) -> Iterator[Message]:
             yield unknown((*at, "link"), "link", waiver.link, ("stage..stage",))
         if waiver.finding is not None and waiver.finding not in CODES:
             yield unknown((*at, "finding"), "finding", waiver.finding, sorted(CODES))
+        if waiver.finding in NEVER:
+            line = lines.of((*at, "finding"))
+            yield message("config-never-waived", path=str(lines.path), line=line, code=waiver.finding)
     for name, subject in settings.subjects.items():
         for key in subject.limits:
             if key not in places and not any(_is_link(key, order) for order in orders):

@@ -77,7 +77,7 @@ def read_history(folder: Path) -> History | None:
         raise StorageError(message("results-version", path=str(path), found=str(raw.get("version")), wanted=VERSION))
     raw["schema_"] = raw.pop("schema")
     try:
-        document = HistoryDocument.model_validate_json(json.dumps(raw))
+        document = HistoryDocument.model_validate(raw)
         return History(document.runs, tuple(_restored(one, len(document.runs)) for one in document.series))
     except (ValidationError, ValueError, IndexError) as error:
         reason = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else str(error)
