@@ -30,7 +30,9 @@ def other_artifacts(*stages: str) -> Edit:
         made = tuple(
             replace(one, digest="f" + one.digest[1:]) if one.stage in stages else one for one in facts.plan.artifacts
         )
-        return replace(facts, plan=replace(facts.plan, artifacts=made))
+        digests = {one.stage: one.digest for one in made}
+        runs = tuple(replace(run, artifact=digests[run.stage]) for run in facts.runs)
+        return replace(facts, plan=replace(facts.plan, artifacts=made), runs=runs)
 
     return edit
 

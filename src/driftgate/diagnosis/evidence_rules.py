@@ -35,15 +35,14 @@ _NEWER = re.compile(
 )
 #: The march of a model or a platform is spoken of, and not a month.
 _MARCH = re.compile(
-    r"\bmarch\b\W+(is |are )?(incompatible|mismatch|differ|invalid|unsupported|not )|(incompatible|other|wrong) march\b"
-    r"|\bmarch\b.{0,40}\b(nash|bayes|bernoulli)|\b(nash|bayes|bernoulli)\S*.{0,40}\bmarch\b",
+    r"\bmarch\b\W{1,4}(is |are )?(incompatible|mismatch|differ|invalid|unsupported|not )"
+    r"|(incompatible|other|wrong) march\b"
+    r"|\bmarch\b.{0,40}\b(nash|bayes|bernoulli)|\b(nash|bayes|bernoulli).{0,40}\bmarch\b",
     re.I,
 )
-#: Paths and file names, whatever words and numbers are in them: in quotes, with a root or two slashes, or an ending.
-_NAMES = re.compile(
-    r"""(["'])[^"'\n]*[/\\][^"'\n]*\1|(?<![^\s"'(=:,])(?:[A-Za-z]:|[.~])?[/\\]+\S+|\S+[/\\]\S+[/\\]\S+"""
-    r"""|[^\s"']+\.(?:hbm|bc|onnx|pth?|bin|np[yz]|json|ya?ml|txt|log|rs|cc|cpp|h|py)\b(?::\d+)*"""
-)
+#: Words in quotes, words, and the endings of files.
+_QUOTED, _WORD = re.compile(r"""(?<!\w)(["'])[^"'\n]*\1"""), re.compile(r"\S+")
+_ENDING = re.compile(r"\w\.(?:hbm|bc|onnx|pth?|bin|np[yz]|json|ya?ml|txt|log|rs|cc|cpp|h|py)(?::\d+)*$", re.I)
 _OPERATOR = re.compile(r"\b(op|operator|kernel|node|layer)\b", re.I)
 _BATCH = re.compile(r"batch|dimension.*(mismatch|invalid|expected)|got invalid dimensions|shape mismatch", re.I)
 _WHITE = 0.3  # correlation of neighbouring pixels below which an image is noise
@@ -71,7 +70,7 @@ def find_refused(bench: Bench) -> Iterator[Explanation]:
         return
     if not text:
         return
-    plain = _NAMES.sub(" ", text)
+    plain = _WORD.sub(_unless_path, _QUOTED.sub(_unless_path, text))
     versions = list(dict.fromkeys(dotted or whole for dotted, whole in _VERSIONS.findall(plain)))
     other_march = _MARCH.search(plain) is not None
     apart = len(versions) > 1 and _NEWER.search(plain) is not None and _OPERATOR.search(plain) is None
@@ -88,6 +87,13 @@ def find_refused(bench: Bench) -> Iterator[Explanation]:
         )
     elif _BATCH.search(text):
         yield from fact("batch-shape-mismatch", ("messages", 1.0, ""), confirmed=False)
+
+
+def _unless_path(found: re.Match[str]) -> str:
+    """What was found, or nothing where it names a file: the words and numbers in a path say nothing of a model."""
+    name = found[0].strip("\"'()[]{},;:")
+    is_path = name.startswith(("/", "\\", "./", "../", "~/")) or name[1:2] == ":" or len(re.findall(r"[/\\]", name)) > 1
+    return "" if (is_path and len(name) > 1) or _ENDING.search(name) else found[0]
 
 
 def find_incomplete(bench: Bench) -> Iterator[Explanation]:
