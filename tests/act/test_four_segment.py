@@ -289,7 +289,7 @@ def test_the_base_branch_gives_baseline_and_policies(four: Rig, tmp_path: Path, 
     strict = {"pr": {"regressions": "fail", "same-commit": True, "float-int8": {"score-drop": 0}}}
     with Storage(github.world) as storage:
         github.world.download_url = storage.address
-        asked = {"board_legs": 1, "host_legs": 1, "baseline": "auto", "policy": "pr"}
+        asked: dict[str, Any] = {"board_legs": 1, "host_legs": 1, "baseline": "auto", "policy": "pr"}
         consumer(tmp_path / "main", policies=strict)
         first = replace(four, variables={"GITHUB_RUN_ID": "401"})
         repository = payloads.repository(payloads.REPOSITORY, fork=False)

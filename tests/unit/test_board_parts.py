@@ -258,6 +258,15 @@ def test_inputs_of_a_fixed_form_are_dense_and_dynamic_ones_have_the_platforms_st
         ("iova addr not equal for different core", 1, BackendError, "not the model's fault"),
         ("sh: hrt_model_exec: not found", 127, BackendError, "has no hrt_model_exec"),
         ("status -600002, model invalid", 1, LoadRefused, "does not load"),
+        (
+            "Cannot load hbm of version 4.12.0, the runtime's version is 4.9.7",
+            1,
+            LoadRefused,
+            "hbdk 4.12.0.*HBRT 4.9.7",
+        ),
+        ("-600002: model 4.9.7 has no checksum, HBRT 4.12.0", 1, LoadRefused, "does not load"),
+        ("[UCP]: UCP version = 3.7.4\nstatus -500001, cannot open file", 1, BackendError, "-500001"),
+        ("[UCP]: UCP version = 3.7.4\nthe model's version is not supported", 1, LoadRefused, "does not load"),
         ("something new", 9, BackendError, "exit code 9.*something new"),
     ],
 )
@@ -265,3 +274,15 @@ def test_what_a_failed_call_means(said: str, code: int, kind: type[Exception], w
     error = failed(said, code, Boards("lab"), stage="hbm", loading=True)
     assert isinstance(error, kind)
     assert re.search(words, text(error.problems[0]))
+
+
+def test_what_tells_the_error_is_kept_although_other_lines_end_the_output() -> None:
+    said = (
+        "Cannot load hbm of version 4.12.0, the runtime's version is 4.9.7\n{ filename: x }\n-> STATUS\n[E] -600002\n"
+    )
+    kept = text(failed(said + " \n", 1, Boards("lab"), stage="hbm", loading=True).problems[0])
+    assert "version 4.12.0, the runtime's version is 4.9.7 / { filename: x } / -> STATUS / [E] -600002" in kept
+    long = said.replace("filename: x", "x" * 1000)
+    kept = text(failed(long, 1, Boards("lab"), stage="hbm", loading=True).problems[0])
+    assert "version 4.12.0" in kept
+    assert kept.endswith("[E] -600002")

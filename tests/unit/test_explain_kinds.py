@@ -543,6 +543,11 @@ def test_one_model_and_other_numbers_are_another_environment(same: bool, sure: b
         ("Model version 9 is newer than the runtime, which reads up to version 7", True),
         ("node: conv_3 kernel of operator Foo 1.2.0 is not supported", False),
         ("cannot allocate 3.5 MB", False),
+        ("Model march incompatible! model march: nash-e, platform march: nash-p", True),
+        ("cannot open /data/march-2026/net.hbm: No such file or directory", False),
+        ("cannot open 'runs of march/v1.2 needs 1.3/net.hbm'", False),
+        ("cannot open C:\\\\new\\\\version-2.1\\\\built by 3.2.hbm", False),
+        ("cannot open newer-4.12.hbm", False),
     ],
 )
 def test_versions_in_a_load_error(text: str, code: bool, tmp_path: Path) -> None:

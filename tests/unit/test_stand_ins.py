@@ -266,7 +266,7 @@ def test_the_board_measures(camera: Path, tmp_path: Path) -> None:
     ("environment", "kind", "words"),
     [
         ({"STAND_IN_MARCH": "nash-p"}, "march", "model march: nash-m, platform march: nash-p"),
-        ({"STAND_IN_HBRT": "4.7.5"}, "", "HBRT4_STATUS_INVALID_ARGUMENT"),
+        ({"STAND_IN_HBRT": "4.7.5"}, "version", "HBRT4_STATUS_INVALID_ARGUMENT"),
         ({"STAND_IN_FAULT": "memory"}, "memory", "Cannot malloc bpu memory"),
     ],
 )

@@ -153,6 +153,18 @@ def test_known_errors_are_told_once_each() -> None:
     assert parse_faults("all is well, -4000011, 600004\n") == ()
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x: Cannot load hbm of version 4.12.0, the runtime's version is 4.9.7",
+        "model built by hbdk 4.12.0 needs runtime >= 4.12, found runtime 4.9.7",
+        "compiled with HBDK 4.12.0, libhbrt is 4.9.7; error code -6000002",
+    ],
+)
+def test_the_releases_of_model_and_runtime_are_told(line: str) -> None:
+    assert parse_faults(f"[DNN]: 3.15.8_(4.9.7 HBRT)\n{line}\n") == (BoardFault("version", "4.12.0", "4.9.7"),)
+
+
 def test_a_march_that_may_be_cut_is_not_told() -> None:
     assert parse_faults("Model march incompatible! model march: nash-e, platform march: nash-b") == (
         BoardFault("march"),

@@ -237,9 +237,8 @@ def find_newer_than_runtime(observed: Observed) -> Iterator[Explanation]:
     made = facts.told(OF_ARTIFACT, "version", stage)
     known = {environment.id: dict(environment.versions) for environment in facts.environments}
     for run in facts.runs_of(stage):
-        refused = run.outcome is RunOutcome.REFUSED and run.reason is not None and run.reason.code == NEWER
-        told = dict(run.reason.params) if refused and run.reason is not None else {}
-        hbdk, hbrt = told.get("hbdk", made), told.get("hbrt", known.get(run.environment, {}).get(HBRT))
+        told = dict(run.reason.params) if run.reason is not None and run.reason.code == NEWER else {}
+        hbdk, hbrt = told.get("hbdk", made), told.get(HBRT, known.get(run.environment, {}).get(HBRT))
         if is_newer(str(hbdk), str(hbrt)):
             yield Explanation("toolchain-version-mismatch", True, (), subjects=(f"{stage} {hbdk}", f"HBRT {hbrt}"))
             return

@@ -37,34 +37,35 @@ class _Numbers:
 
     @property
     def is_computed(self) -> bool:
-        """Whether they are what no other network gives by chance: several values in a sample, others in most samples,
-        and not whole. Classes, masks, anchors and constants are the same at every stage of many a sound network."""
-        sums = self.count * self.mean
-        whole = np.abs(sums - np.rint(sums)) <= WHOLE * np.maximum(1.0, np.abs(sums))
+        """Whether they are what no other network gives by chance: not whole, and others in most samples. Classes,
+        masks, anchors and constants are the same at every stage of many a sound network."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = self.count * self.mean
+            whole = np.abs(sums - np.rint(sums)) <= WHOLE * np.maximum(1.0, np.abs(sums))
         whole &= (self.low == np.rint(self.low)) & (self.high == np.rint(self.high))
         extremes = np.unique(np.concatenate([self.low, self.high]))
-        return bool((self.moment > 0).any()) and not bool(whole.all()) and len(extremes) > len(self.samples)
+        return not bool(whole.all()) and len(extremes) > len(self.samples)
 
     def are_those_of(self, other: _Numbers) -> bool:
         """Whether the other has these numbers in every sample, as far as can be told."""
         place = {sample: at for at, sample in enumerate(other.samples)}
-        if not (other.is_float and self.is_finite and other.is_finite and place.keys() >= set(self.samples)):
+        if not (self.is_finite and other.is_finite and place.keys() >= set(self.samples)):
             return False
         at = [place[sample] for sample in self.samples]
         exact = ((self.count, other.count), (self.low, other.low), (self.high, other.high))
-        size = np.abs(self.mean) + np.sqrt(self.moment / np.maximum(self.count, 1.0))
-        return (
-            all(np.array_equal(mine, theirs[at]) for mine, theirs in exact)
-            and bool((np.abs(self.mean - other.mean[at]) <= ROUNDING * size).all())
-            and np.allclose(self.moment, other.moment[at], rtol=ROUNDING, atol=0.0)
-        )
+        if not all(np.array_equal(mine, theirs[at]) for mine, theirs in exact):
+            return False
+        with np.errstate(invalid="ignore", over="ignore"):
+            size = np.abs(self.mean) + np.sqrt(self.moment / np.maximum(self.count, 1.0))
+            is_near = bool((np.abs(self.mean - other.mean[at]) <= ROUNDING * size).all())
+            return is_near and np.allclose(self.moment, other.moment[at], rtol=ROUNDING, atol=0.0)
 
 
 def find_stale(facts: Facts, link: Link, measurements: Sequence[Measurement]) -> Iterator[Explanation]:
     """The candidate is quantised, and has the file or gives the numbers, to the bit, of a stage that was not."""
     artifacts = {artifact.stage: artifact for artifact in facts.plan.artifacts}
     candidate = artifacts[link.candidate]
-    for stage in reversed(_floats(facts.plan, link.candidate)):
+    for stage in reversed(_before_loss(facts.plan, link.candidate)):
         # Equal recordings are equal numbers, and no more than these.
         same_file = artifacts[stage].digest == candidate.digest and candidate.backend != RECORDED
         equal = _unchanged(measurements) if stage == link.reference else _returned(facts, stage, measurements)
@@ -88,19 +89,14 @@ def other_runs(facts: Facts, stage: str) -> tuple[tuple[str, str], ...]:
     return () if planned is None else tuple(dict.fromkeys((one[:SHOWN], planned[:SHOWN]) for one in found))
 
 
-def _floats(plan: Plan, candidate: str) -> tuple[str, ...]:
-    """The stages before quantisation, from which a quantised candidate is parted by a link that loses something."""
+def _before_loss(plan: Plan, candidate: str) -> tuple[str, ...]:
+    """The stages that a quantised candidate is parted from by a link that loses something; none for another one."""
     stages = plan.chain.stages
     end = [stage.name for stage in stages].index(candidate) + 1
     if stages[end - 1].segment < QUANTISED:
         return ()
-    return tuple(
-        stage.name
-        for at, stage in enumerate(stages[:end])
-        if stage.name in plan.stages
-        and stage.segment < QUANTISED
-        and any(behind.kind is LinkKind.LOSSY for behind in stages[at + 1 : end])
-    )
+    last = max((at for at, stage in enumerate(stages[:end]) if stage.kind is LinkKind.LOSSY), default=0)
+    return tuple(stage.name for stage in stages[:last] if stage.name in plan.stages)
 
 
 def _numbers(m: Measurement, *, of_candidate: bool) -> _Numbers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,8 +27,14 @@ from driftgate.vendor.faults import parse_faults, telling_lines
 INFO_SECONDS = 300.0
 PERF_SECONDS = 1800.0
 SHOWN = 300
-#: Words of a runtime that will never load this file, as against one that could not just now.
-REFUSED = ("-600002", "INVALID_ARGUMENT", "version")
+#: Words of a runtime that will never load this file, as against one that could not just now. Its greeting tells a
+#: version whatever happens, so that the word alone says nothing.
+REFUSED = re.compile(
+    r"-600002|INVALID_ARGUMENT"
+    r"|version[^\n]*(mismatch|incompatib|unsupported|not support|newer|older|too )"
+    r"|(mismatch|incompatib|unsupported|newer|older)[^\n]*version",
+    re.IGNORECASE,
+)
 PICTURE_RANK = 4
 
 
@@ -136,7 +143,7 @@ def failed(text: str, code: int, boards: Boards, *, stage: str, loading: bool = 
     built, loads = (version.found or "", version.wanted or "") if version else ("", "")
     if loading and is_newer(built, loads):
         return LoadRefused(message("board-newer", hbdk=built, hbrt=loads, said=tail, **said))
-    if loading and any(word in text for word in REFUSED):
+    if loading and REFUSED.search(text):
         return LoadRefused(message("board-refused", said=tail, **said))
     return BackendError(message("board-tool-failed", tool=boards.tool, exit_code=code, said=tail, **said))
 
