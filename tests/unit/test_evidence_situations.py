@@ -25,6 +25,7 @@ from driftgate.gathering import slug_of
 from driftgate.messages.english import ENGLISH
 from driftgate.storage.document import encode_results, read_results
 from driftgate.storage.folder import write_all
+from driftgate.storage.planfile import read_manifest, read_origin
 from support.commandline import Answer, call, rows
 from support.models import answer
 from support.project import LOSS, Project, biased, classes, inputs, two_stages, whole_chain
@@ -659,6 +660,22 @@ def results_of_another_commit_reported_again(root: Path) -> Told:
     return gated(root / "again", project, {"same-commit": True}, "--commit", COMMIT)
 
 
+def shards_of_another_commit_merged(root: Path) -> Told:
+    """A leg of another commit, merged without its plan on this one."""
+    project = whole_chain(root)
+    with at(OTHER):
+        assert call("plan", "-c", project.write(), "--out", root / "plan").code == 0
+        (leg,) = read_manifest(root / "plan" / "plan.json").plans[0].legs
+        ran = call(
+            "run", "-c", project.config, "--plan", root / "plan" / "plan.json", "--leg", leg.id, "--out", root / "leg"
+        )
+        assert ran.code == 0, ran.err
+    with at(COMMIT):
+        assert call("report", root / "leg", "--out", root / "again").code == 0
+    assert read_origin(root / "again").sha == OTHER
+    return gated(root / "again", project, {"same-commit": True}, "--commit", COMMIT)
+
+
 def at_rest_since_another_commit(root: Path) -> Told:
     """Nothing changed since, so that nothing ran on this commit."""
     project = of_a_commit(root, OTHER)
@@ -866,6 +883,7 @@ SITUATIONS = (
     Situation(results_of_no_commit, ERROR, 2, "gate-no-commit"),
     Situation(no_commit_is_gated, ERROR, 2, "gate-no-wanted-commit"),
     Situation(results_of_another_commit_reported_again, FAIL, 1, STALE),
+    Situation(shards_of_another_commit_merged, FAIL, 1, STALE),
     Situation(at_rest_since_another_commit, FAIL, 1, STALE),
     # versions
     Situation(newer_than_the_runtime, FAIL, 1, SKEW),

@@ -51,7 +51,7 @@ from driftgate.settings.ruling import Ruling, ruled
 from driftgate.storage.bundle import looks_like_bundle, unpacked_bundle
 from driftgate.storage.document import read_results
 from driftgate.storage.folder import remove_all, remove_tree
-from driftgate.storage.planfile import Manifest, Provenance, read_manifest, read_origin, write_origin
+from driftgate.storage.planfile import Manifest, Provenance, read_manifest, read_origin, read_shard_note, write_origin
 from driftgate.unchanged import UNCHANGED, kept
 
 
@@ -174,9 +174,16 @@ class _Work:
 
 def _origin_of(shards: Sequence[Path]) -> Provenance:
     """The commit and run that all of them say they are of; judging results anew makes them those of no other commit."""
-    found = {read_origin(shard if shard.is_dir() else shard.parent) for shard in shards if not looks_like_bundle(shard)}
+    folders = (shard if shard.is_dir() else shard.parent for shard in shards if not looks_like_bundle(shard))
+    found = {_said_by(folder) for folder in folders}
     (only,) = found if len(found) == 1 else (Provenance(),)
     return only
+
+
+def _said_by(folder: Path) -> Provenance:
+    """What a report says of itself, or the leg of a shard."""
+    leg = read_shard_note(folder)
+    return read_origin(folder) if leg is None else leg.provenance
 
 
 def _merged(shards: Sequence[Path]) -> tuple[tuple[Facts, ...], dict[str, Policy]]:
