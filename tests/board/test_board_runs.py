@@ -338,7 +338,8 @@ def test_a_run_does_not_wait_for_the_board_that_was_only_looked_at(
                 (lock / name).write_text(said + "\n")
 
         monkeypatch.setattr(Runs, "rest", rest_and_lose)
-        assert made.check().code == 0
+        told = made.check()
+        assert told.code == 0, told.out + told.err
         whole(made)
         assert len(looked_at) == 1
         assert owner_of(looked_at[0]) == "another"
