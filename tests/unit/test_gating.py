@@ -233,3 +233,16 @@ def test_a_clause_of_another_form_is_told_with_its_line(key: str, wrong: str, de
     assert told.code == 2
     assert f"driftgate.yaml:8: policies.pull-request.{key} is" in told.err
     assert "gone/" not in told.err
+
+
+def test_a_bundle_of_a_ci_is_gated_by_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that a gate asks of a report folder is in its bundle, too."""
+    monkeypatch.setenv("GITHUB_SHA", COMMIT)
+    assert call("check", "-c", "demo", "--out", tmp_path / "out", "--bundle", "always").code == 0
+    config = tmp_path / "out" / "project" / "driftgate.yaml"
+    policies = "policies: {release: {same-commit: true}}"
+    config.write_text(f"{config.read_text('utf-8')}\n{policies}\n", "utf-8")
+    bundle = tmp_path / "out" / "bundle.zip"
+    for commit, code in ((COMMIT, 0), (OTHER, 1)):
+        asked = ("-c", config, "--policy", "release", "--commit", commit)
+        assert call("gate", bundle, *asked).code == call("gate", tmp_path / "out", *asked).code == code

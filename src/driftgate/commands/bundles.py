@@ -37,6 +37,8 @@ from driftgate.settings.load import Config
 from driftgate.storage.archive import of_bytes, of_file
 from driftgate.storage.bundle import BUNDLE
 from driftgate.storage.document import FACTS, RESULTS, encoded_json
+from driftgate.storage.history import HISTORY
+from driftgate.storage.planfile import ORIGIN
 
 F = TypeVar("F", bound=Callable[..., object])
 ON_FAILURE, ALWAYS, NEVER = "on-failure", "always", "never"
@@ -45,6 +47,8 @@ CONFIG, VERSIONS = "driftgate.yaml", "versions.json"
 ROLES = {
     RESULTS: Role.FACTS,
     FACTS: Role.FACTS,
+    ORIGIN: Role.FACTS,
+    HISTORY: Role.FACTS,
     "junit.xml": Role.REPORT,
     "summary.md": Role.REPORT,
     "index.html": Role.REPORT,
