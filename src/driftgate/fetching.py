@@ -19,7 +19,7 @@ from typing import TextIO
 
 from driftgate.action import artifact_pattern
 from driftgate.commands.believing import of_file
-from driftgate.errors import DriftgateError, GitHubError, Gone, NotAllowed, StorageError, UsageError
+from driftgate.errors import ConfigError, DriftgateError, GitHubError, Gone, NotAllowed, StorageError, UsageError
 from driftgate.github.api import Client
 from driftgate.github.environment import RunContext, read_context, read_event
 from driftgate.github.former import (
@@ -37,6 +37,7 @@ from driftgate.github.patience import Timing
 from driftgate.messages.message import Message, Param, message
 from driftgate.messages.text import text
 from driftgate.runner import annotate, fail, speak_as_asked, write_outputs
+from driftgate.settings.load import load
 from driftgate.storage.atomic import write_bytes
 from driftgate.storage.baselines import MOST_BYTES, Baseline, unpack_baseline, write_note
 from driftgate.storage.folder import remove_tree
@@ -116,7 +117,8 @@ def main() -> None:
 
 
 def _configuration(wish: Wish, context: RunContext, base: Base, token: str, timing: Timing, log: TextIO) -> str:
-    """The path of the base branch's configuration; empty where that branch has none yet."""
+    """The path of the base branch's configuration; empty where that branch has none yet, or one that is not valid,
+    of which a warning tells: it may be what the change mends."""
     place = {"path": wish.config, "branch": base.branch}
     if not token:
         raise GitHubError(message("base-config-no-token", **place))
@@ -130,6 +132,13 @@ def _configuration(wish: Wish, context: RunContext, base: Base, token: str, timi
         return ""
     target = wish.folder / CONFIG
     write_bytes(target, content)
+    try:
+        load(target, for_policy=True)
+    except ConfigError as error:
+        told = _without(error.problems[0], wish.folder)
+        annotate("warning", message("base-config-broken", reason=told), log)
+        target.unlink()
+        return ""
     print(text(message("base-config-found", branch=base.branch, sha=base.sha[:12])), file=log, flush=True)
     return str(target)
 

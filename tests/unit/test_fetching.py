@@ -418,7 +418,7 @@ def test_what_an_earlier_step_left_is_not_taken_for_a_baseline(lab: Lab) -> None
 # --- the base branch's configuration
 
 
-CONFIGURED = b"version: 1\nsubjects: {}\n"
+CONFIGURED = b"version: 1\nsubjects: {net: {artifacts: {onnx: net.onnx}, samples: {raw: eval.npz}}}\n"
 
 
 def test_the_configuration_is_that_of_the_branchs_tip(lab: Lab) -> None:
@@ -435,6 +435,18 @@ def test_a_branch_without_a_configuration_has_no_policies(lab: Lab) -> None:
     lab.fetch(baseline="", policy_from="base")
     assert lab.outputs()["base-config"] == ""
     assert "::notice" in lab.said.getvalue()
+
+
+@pytest.mark.parametrize("content", [b"version: 1\nsubjects: {}\n", b"version: 9\n", b"\x00", b"["])
+def test_a_configuration_of_the_branch_that_is_not_valid_is_warned_of(lab: Lab, content: bytes) -> None:
+    lab.past.files[D, "driftgate.yaml"] = content
+    lab.fetch(baseline="", policy_from="base")
+    assert lab.outputs()["base-config"] == ""
+    said = lab.said.getvalue()
+    assert "::warning" in said
+    assert "not valid" in said
+    assert str(lab.folder) not in said
+    assert not (lab.folder / "temp" / CONFIG).exists()
 
 
 def test_nobody_passes_by_own_policies_because_the_branchs_could_not_be_read(lab: Lab) -> None:
