@@ -138,6 +138,7 @@ def test_it_cannot_name_a_policy_that_only_it_has(change: Change) -> None:
 def test_a_policy_that_it_takes_away_holds(change: Change) -> None:
     told = change.judged({}, policy("1%"), "--policy", "pr")
     assert told.code == 1
+    assert "this change alters: policy pr → –" in told.out
 
 
 def test_a_branch_whose_configuration_is_not_valid_has_no_policies(change: Change) -> None:

@@ -40,7 +40,7 @@ def ruled(own: Config, base: Config | None, name: str | None, subjects: Iterable
         theirs[subject] = replace(theirs[subject], calibration_tuned=policy.calibration_tuned)
         pending.update(dict.fromkeys(differences(theirs[subject], policy, subject)))
     if not mine:
-        pending[Changed(Thing.POLICY, str(name), str(name), "")] = None
+        pending.update((Changed(Thing.POLICY, f"{subject} policy", str(name), ""), None) for subject in wanted)
     return Ruling(theirs, tuple(pending))
 
 
