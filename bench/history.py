@@ -208,7 +208,7 @@ def _slide(level: Level) -> Slide:
 
 def _check(case: Case) -> None:
     """Ends the benchmark where not exactly the planted numbers have slid."""
-    told = past_of(case.today, case.history, {})
+    told = past_of(tuple(levels(case.today)), case.history, {})
     found = {(*key, one.kind, one.key, one.criterion) for key, past in told.items() for one in past.erosions}
     wanted = {(one.subject, one.target, one.kind, one.key, one.criterion) for one in _planted(case.found)}
     if found != wanted:
@@ -247,7 +247,7 @@ def _steps(case: Case) -> dict[str, Callable[[], object]]:
         "read": lambda: _read(case.folder),
         "numbers": lambda: tuple(levels(case.today)),
         "slid": lambda: slid(case.history, case.found, DEFAULTS),
-        "tell": lambda: past_of(case.today, case.history, {}),
+        "tell": lambda: past_of(tuple(levels(case.today)), case.history, {}),
         "continue": lambda: continued(case.history, TODAY, case.found),
         "write": lambda: encode_history(longer),
     }

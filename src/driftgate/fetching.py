@@ -7,10 +7,8 @@ parted. The step runs nothing of the user's; what it fetched is looked at here, 
 from __future__ import annotations
 
 import os
-import random
 import re
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,7 +31,7 @@ from driftgate.github.former import (
     parted_at,
     uploads,
 )
-from driftgate.github.patience import Timing
+from driftgate.github.patience import Timing, machine_timing
 from driftgate.messages.message import Message, Param, message
 from driftgate.messages.text import text
 from driftgate.runner import annotate, fail, speak_as_asked, write_outputs
@@ -108,7 +106,7 @@ def wished(environment: Mapping[str, str]) -> Wish:
 def main() -> None:
     """The step."""
     speak_as_asked(os.environ)
-    timing = Timing(time.monotonic, time.time, time.sleep, random.SystemRandom().random)
+    timing = machine_timing()
     try:
         code = run(os.environ, sys.stdout, timing)
     except DriftgateError as error:

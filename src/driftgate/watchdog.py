@@ -7,10 +7,8 @@ other legs measure is not thrown away. It ends by itself when every board's leg 
 from __future__ import annotations
 
 import os
-import random
 import re
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -20,7 +18,7 @@ from typing import TextIO
 from driftgate.errors import DriftgateError, GitHubError, Postponed, ReplyLost, UsageError
 from driftgate.escaping.markdown import prose
 from driftgate.github.api import Client
-from driftgate.github.patience import Patience, Timing
+from driftgate.github.patience import Patience, Timing, machine_timing
 from driftgate.github.payload import items_at, number_at, text_at
 from driftgate.messages.message import Message, message
 from driftgate.runner import annotate, fail
@@ -175,7 +173,7 @@ def read_run(environment: Mapping[str, str]) -> WatchedRun:
 
 def main() -> None:
     """The step of the job `watch`."""
-    timing = Timing(time.monotonic, time.time, time.sleep, random.SystemRandom().random)
+    timing = machine_timing()
     try:
         code = run(os.environ, sys.stdout, timing)
     except DriftgateError as error:

@@ -375,12 +375,14 @@ def deliver(
     said, secrets and addresses are in none of them."""
     masked = tuple(map(hiding().facts, facts))
     results = Results(replace(TOOL, language=spoken()), masked, judged(masked, policies), pending=pending)
-    past = held_against(baseline, results, origin.sha, policies)
+    is_kept = bool(origin.sha) or baseline is not None
+    now = tuple(levels(results)) if is_kept else ()
+    past = held_against(baseline, results, now, commit=origin.sha, policies=policies)
     results = replace(results, comparison=past.comparison)
     files = encode_results(results)
-    if origin.sha or baseline is not None:
+    if is_kept:
         run = PastRun(origin.sha, origin.run, today())
-        files[HISTORY] = encode_history(continued(past.history, run, levels(results)))
+        files[HISTORY] = encode_history(continued(past.history, run, now))
     log(message("outcome", outcome=results.outcome.value))
     if out is not None:
         file, line = (str(config.lines.path), config.lines.of) if config is not None else (None, None)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from driftgate.github.api import Client
 from driftgate.github.comment import Done, Presence, Settled, Thread, Wish, author_of, settle
 from driftgate.github.environment import read_context, read_event
 from driftgate.github.marker import Marker, marker_of
-from driftgate.github.patience import Timing
+from driftgate.github.patience import machine_timing
 from driftgate.github.pulls import find_pull_request, is_head
 from driftgate.messages.languages import AUTO, LANGUAGES, asked
 from driftgate.messages.message import Message, message
@@ -102,7 +100,7 @@ def command(
         limit=LIMIT - len(marker.line) - 1,
         gate=None if gate is None else gate_block(gate.lines, gate.policy),
     )
-    timing = Timing(time.monotonic, time.time, time.sleep, random.SystemRandom().random)
+    timing = machine_timing()
     with Client(context.api_url, token, timing=timing) as client:
         try:
             number = find_pull_request(client, context)

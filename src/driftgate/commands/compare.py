@@ -43,7 +43,7 @@ def command(versions: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
         known = [stack.enter_context(read_version(path)) for path in versions]
         steps = [_compared(base, head) for base, head in pairwise(known)]
         whole = steps[0] if len(steps) == 1 else _compared(known[0], known[-1])
-        found = trends(_along(known)) if len(steps) > 1 else ()
+        found = trends(_along(known, steps)) if len(steps) > 1 else ()
     encoded = encode_comparison(steps, whole)
     if out is not None:
         text = versions_summary(steps, found)
@@ -63,8 +63,11 @@ def _compared(base: Known, head: Known) -> Comparison:
     )
 
 
-def _along(known: Sequence[Known]) -> list[Comparison]:
-    """The steps over the samples that every version has, so that a line of numbers is of one set of them."""
+def _along(known: Sequence[Known], steps: list[Comparison]) -> list[Comparison]:
+    """The steps over the samples that every version has, so that a line of numbers is of one set of them; those that
+    were made where all versions have the same."""
+    if all(one.paired.common == one.paired.base == one.paired.head for step in steps for one in step.subjects):
+        return steps
     common: dict[tuple[str, str], set[str]] = {}
     for version in known:
         for facts in version.results.facts:

@@ -20,6 +20,7 @@ from driftgate.commands.versions import (
     with_eroded,
 )
 from driftgate.comparing.history import before
+from driftgate.comparing.levels import levels
 from driftgate.domain.comparisons import Comparison
 from driftgate.domain.gates import outcome_of
 from driftgate.domain.judgement import Policy
@@ -110,9 +111,10 @@ def _wanted(loaded: Config, subjects: Sequence[str]) -> Iterator[tuple[str, str]
 
 def _compared(baseline: Path | None, known: Known, policies: Mapping[str, Policy]) -> Comparison | None:
     """With the baseline that is given, else as the results have it; what slid is told anew, by these policies."""
+    now = tuple(levels(known.results))
     if baseline is not None:
-        return held_against(baseline, known.results, known.commit, policies).comparison
+        return held_against(baseline, known.results, now, commit=known.commit, policies=policies).comparison
     found = known.results.comparison
     if found is None or found.problem is not None or known.history is None:
         return found
-    return with_eroded(found, known.results, before(known.history), policies)
+    return with_eroded(found, now, before(known.history), policies)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from driftgate.comparing.compare import compare_results
 from driftgate.comparing.history import Slid, continued, slid
 from driftgate.comparing.levels import levels
 from driftgate.domain.comparisons import Comparison, PastRun, Version
-from driftgate.domain.history import History
+from driftgate.domain.history import History, Level
 from driftgate.domain.judgement import SLIDES, Policy, Slides
 from driftgate.domain.results import Results
 from driftgate.errors import ConfigError, DriftgateError, StorageError
@@ -29,6 +29,8 @@ from driftgate.storage.history import read_history
 from driftgate.storage.planfile import read_origin
 
 NO_POLICIES: Mapping[str, Policy] = MappingProxyType({})
+#: What is told of a slide where no policy says how far numbers may slide.
+WORTH_A_WORD = Slides(limits=tuple(SLIDES.items()))
 
 baseline_option = click.option(
     "--baseline",
@@ -102,10 +104,15 @@ def label_of(path: Path) -> str:
 
 
 def held_against(
-    baseline: Path | None, results: Results, commit: str = "", policies: Mapping[str, Policy] = NO_POLICIES
+    baseline: Path | None,
+    results: Results,
+    now: Sequence[Level],
+    *,
+    commit: str = "",
+    policies: Mapping[str, Policy] = NO_POLICIES,
 ) -> Past:
-    """Results against a baseline and the runs before it; nothing without one. A baseline that cannot be used is told
-    in the comparison, and is no reason for these results not to be judged."""
+    """Results, and their numbers, against a baseline and the runs before it; nothing without one. A baseline that
+    cannot be used is told in the comparison, and is no reason for these results not to be judged."""
     if baseline is None:
         return Past()
     try:
@@ -113,17 +120,19 @@ def held_against(
             found = compare_results(
                 known.results, results, labels=(known.label, "head"), commits=(known.commit, commit)
             )
-            return Past(with_eroded(found, results, known.runs, policies), known.runs)
+            return Past(with_eroded(found, now, known.runs, policies), known.runs)
     except DriftgateError as error:
         log(message("compare-baseline-absent", reason=error.problems[0]))
         head = Version("head", results.tool.version, commit)
         return Past(Comparison(Version(_called(baseline), ""), head, (), problem=error.problems[0]))
 
 
-def with_eroded(found: Comparison, results: Results, history: History, policies: Mapping[str, Policy]) -> Comparison:
+def with_eroded(
+    found: Comparison, now: Sequence[Level], history: History, policies: Mapping[str, Policy]
+) -> Comparison:
     """The comparison with what has slid since the level that was reached before; by what the policies allow, else by
     what is worth a word."""
-    made = past_of(results, history, policies)
+    made = past_of(now, history, policies)
     subjects = (
         replace(one, eroded=made[one.subject, one.target].erosions, past_runs=made[one.subject, one.target].runs)
         if (one.subject, one.target) in made
@@ -133,16 +142,14 @@ def with_eroded(found: Comparison, results: Results, history: History, policies:
     return replace(found, subjects=tuple(subjects))
 
 
-def past_of(results: Results, history: History, policies: Mapping[str, Policy]) -> dict[tuple[str, str], Slid]:
-    """Subject and target → what has slid in results, held against the runs before."""
-    now = tuple(levels(results))
-    made: dict[tuple[str, str], Slid] = {}
-    for subject in {level.subject for level in now}:
-        policy = policies.get(subject)
+def past_of(now: Sequence[Level], history: History, policies: Mapping[str, Policy]) -> dict[tuple[str, str], Slid]:
+    """Subject and target → what has slid among the numbers of a run, held against the runs before."""
+    together: dict[Slides, list[Level]] = {}
+    for level in now:
+        policy = policies.get(level.subject)
         slides = None if policy is None else policy.clauses.history
-        of_subject = (level for level in now if level.subject == subject)
-        made |= slid(history, of_subject, slides or Slides(limits=tuple(SLIDES.items())))
-    return made
+        together.setdefault(slides or WORTH_A_WORD, []).append(level)
+    return {key: one for slides, found in together.items() for key, one in slid(history, found, slides).items()}
 
 
 def base_configuration(path: Path | None) -> Config | None:

@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from driftgate.comparing.levels import LOWER
 from driftgate.comparing.links import FLOAT_ERROR
 from driftgate.domain.comparisons import Erosion, PastRun, RowKind
-from driftgate.domain.history import History, Level, Series
-from driftgate.domain.judgement import Slide, Slides
+from driftgate.domain.history import History, Level, Number, Series
+from driftgate.domain.judgement import REACHED_BY, Slide, Slides
 from driftgate.judgement.criteria import FPS, LATENCY, MEMORY
 
 #: Runs that are kept.
 MOST_RUNS = 200
-#: A level counts once so many of the last runs have reached it: one lucky run sets no level.
-REACHED_BY = 2
 #: Criterion of a speed → which limit holds for it; every other kind has its own.
 _OF_SPEED: Mapping[str, Slide] = {LATENCY: Slide.LATENCY_RISE, FPS: Slide.FPS_DROP, MEMORY: Slide.MEMORY_RISE}
 _OF_KIND: Mapping[RowKind, Slide] = {RowKind.SCORE: Slide.SCORE_DROP, RowKind.LINK: Slide.ERROR_RISE}
@@ -47,7 +45,7 @@ def before(history: History) -> History:
     return History(history.runs[:-1], tuple(series))
 
 
-def _series(like: Series | Level, values: tuple[float, ...], bases: tuple[str, ...]) -> Series:
+def _series(like: Number, values: tuple[float, ...], bases: tuple[str, ...]) -> Series:
     return Series(like.subject, like.target, like.kind, like.key, like.criterion, like.better, values, bases)
 
 

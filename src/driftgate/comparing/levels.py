@@ -26,14 +26,14 @@ def levels(results: Results) -> Iterator[Level]:
     judged = {one.key: one for one in results.judgements or ()}
     for facts in results.facts:
         if facts.plan.key in judged:
-            yield from _scores(facts, judged[facts.plan.key])
-            yield from _errors(facts)
+            samples = digest(tuple(sorted(facts.plan.samples.digests)))
+            yield from _scores(facts, judged[facts.plan.key], samples)
+            yield from _errors(facts, samples[:SHOWN_DIGEST])
             yield from _speeds(facts)
 
 
-def _scores(facts: Facts, judgement: Judgement) -> Iterator[Level]:
+def _scores(facts: Facts, judgement: Judgement, samples: str) -> Iterator[Level]:
     specs = {spec.name: spec for spec in facts.plan.scores}
-    samples = _samples(facts)
     for score in judgement.scores:
         spec = specs.get(score.name)
         if spec is not None and math.isfinite(score.value):
@@ -42,8 +42,7 @@ def _scores(facts: Facts, judgement: Judgement) -> Iterator[Level]:
             yield Level(*facts.plan.key, RowKind.SCORE, key, SCORE, spec.better, score.value, basis)
 
 
-def _errors(facts: Facts) -> Iterator[Level]:
-    basis = _samples(facts)[:SHOWN_DIGEST]
+def _errors(facts: Facts, basis: str) -> Iterator[Level]:
     for link in facts.plan.links:
         for output, parts in outputs_of(facts, link.name).items():
             whole = joined_by_samples(parts)
@@ -61,7 +60,3 @@ def _speeds(facts: Facts) -> Iterator[Level]:
             if spread is not None and spread.is_sound:
                 better = HIGHER if is_more_better else LOWER
                 yield Level(*facts.plan.key, RowKind.SPEED, key, criterion, better, spread.middle)
-
-
-def _samples(facts: Facts) -> str:
-    return digest(tuple(sorted(facts.plan.samples.digests)))

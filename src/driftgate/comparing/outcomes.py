@@ -41,8 +41,7 @@ def check_rows(base: Side, head: Side) -> Iterator[Row]:
 
 def _behind(facts: Facts, slug: str) -> tuple[str, ...]:
     """The stages that a check's outcome depends on: both sides of its links, else those up to its own."""
-    links = [link for link in facts.plan.links if (of := facts.plan.chain.check_of(link)) and of.slug == slug]
-    if links:
+    if links := facts.plan.links_of(slug):
         return tuple(dict.fromkeys(stage for link in links for stage in (link.reference, link.candidate)))
     own = next((check.stages for check in facts.plan.chain.checks if check.slug == slug), ())
     last = max((facts.plan.stages.index(stage) for stage in own if stage in facts.plan.stages), default=-1)

@@ -8,9 +8,8 @@ from driftgate.domain.comparisons import PastRun, RowKind
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """One number of one run. `better` is `higher` or `lower`; only numbers of one `basis` (the same samples, labels
-    and scoring) can be held against each other."""
+class Number:
+    """Which number it is; `better` is `higher` or `lower`."""
 
     subject: str
     target: str
@@ -18,8 +17,6 @@ class Level:
     key: tuple[str, ...]
     criterion: str
     better: str
-    value: float
-    basis: str = ""
 
     @property
     def name(self) -> tuple[str, ...]:
@@ -28,22 +25,20 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class Level(Number):
+    """One number of one run. Only numbers of one `basis` (the same samples, labels and scoring) can be held against
+    each other."""
+
+    value: float
+    basis: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Series(Number):
     """One number in every run, NaN where a run has none, and what each of them rests on."""
 
-    subject: str
-    target: str
-    kind: RowKind
-    key: tuple[str, ...]
-    criterion: str
-    better: str
     values: tuple[float, ...]
     bases: tuple[str, ...]
-
-    @property
-    def name(self) -> tuple[str, ...]:
-        """As of a level."""
-        return self.subject, self.target, self.kind.value, *self.key, self.criterion
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,8 @@ SLIDES: Mapping[Slide, float] = {
     Slide.MEMORY_RISE: 0.1,
 }
 HISTORY_RUNS = 50
+#: A level counts once so many of the last runs have reached it: one lucky run sets no level.
+REACHED_BY = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,10 @@ class Plan:
         """The links between the stages that run."""
         return self.chain.links(self.stages)
 
+    def links_of(self, slug: str) -> tuple[Link, ...]:
+        """The links that belong to a check's row."""
+        return tuple(link for link in self.links if (check := self.chain.check_of(link)) and check.slug == slug)
+
     @property
     def digest(self) -> str:
         """Identity of the work: all of the plan but how it is divided."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +16,11 @@ class Timing:
     epoch: Callable[[], float]
     sleep: Callable[[float], None]
     chance: Callable[[], float]
+
+
+def machine_timing() -> Timing:
+    """That of this machine; for the programs, which alone may make one."""
+    return Timing(time.monotonic, time.time, time.sleep, random.SystemRandom().random)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,25 @@ from dataclasses import dataclass, replace
 from driftgate.domain.comparisons import Change, Comparison, Erosion, PastRun, RowKind
 from driftgate.domain.facts import OF_ARTIFACT, SHA256, Facts
 from driftgate.domain.gates import Clause, GateLine
-from driftgate.domain.judgement import CheckResult, Judgement, Outcome, Policy, Standing, WaiverState, WaiverUse
+from driftgate.domain.judgement import (
+    REACHED_BY,
+    CheckResult,
+    Judgement,
+    Outcome,
+    Policy,
+    Standing,
+    WaiverState,
+    WaiverUse,
+)
 from driftgate.domain.results import Results
 from driftgate.domain.runs import BOARD_BACKENDS, UNCHANGED_SINCE, Run
 from driftgate.domain.samples import Origin
 from driftgate.judgement.judge import judge
+from driftgate.judgement.staleness import SHOWN, STALE, other_runs
 from driftgate.messages.message import Message, Param, message
 
-SHOWN = 12  # characters of a commit or a digest
-#: Runs before this one without which nothing is known of a history.
-LEAST_RUNS = 2
 #: Codes of what is wrong with the evidence itself.
-REGRESSION, DRIFT, STALE = "regression-vs-baseline", "environment-drift", "stale-artifact"
+REGRESSION, DRIFT = "regression-vs-baseline", "environment-drift"
 INCOMPLETE, SKEW = "incomplete-evidence", "toolchain-version-mismatch"
 
 
@@ -99,10 +106,8 @@ def _codes(facts: Facts, judgement: Judgement, check: CheckResult) -> tuple[str,
     error of no known cause."""
     if check.outcome is Outcome.PASSED:
         return ()
-    links = {
-        link.name for link in facts.plan.links if (of := facts.plan.chain.check_of(link)) and of.slug == check.slug
-    }
-    found = (one.code for one in judgement.findings if one.confirmed and one.link in (*links, check.slug))
+    places = {check.slug, *(link.name for link in facts.plan.links_of(check.slug))}
+    found = (one.code for one in judgement.findings if one.confirmed and one.link in places)
     known = tuple(dict.fromkeys(found))
     return known if known or check.outcome is Outcome.FAILED else (INCOMPLETE,)
 
@@ -191,23 +196,26 @@ def _history(facts: Facts, comparison: Comparison | None, blank: GateLine) -> It
     """One line for each number that has slid, else one for all of them."""
     line = replace(blank, clause=Clause.HISTORY)
     one = None if comparison is None else comparison.of(facts.plan.key)
-    if comparison is None or comparison.problem is not None or one is None:
+    if one is None or one.past_runs < REACHED_BY:
         problem = None if comparison is None else comparison.problem
-        yield replace(line, reason=problem or message("gate-no-history", runs=0, wanted=LEAST_RUNS))
-    elif one.past_runs < LEAST_RUNS:
-        yield replace(line, reason=message("gate-no-history", runs=one.past_runs, wanted=LEAST_RUNS))
+        runs = 0 if one is None else one.past_runs
+        yield replace(line, reason=problem or message("gate-no-history", runs=runs, wanted=REACHED_BY))
     elif not one.slides:
         yield replace(line, outcome=Outcome.PASSED, reason=message("gate-history-holds", runs=one.past_runs))
-    for slid in () if one is None or one.past_runs < LEAST_RUNS else one.slides:
-        yield replace(
-            line,
-            name=" ".join((*slid.key, *((slid.criterion,) if slid.kind is RowKind.SPEED else ()))),
-            outcome=Outcome.FAILED,
-            value=f"{100 * slid.drop:.3g} %",
-            limit=f"≤ {100 * slid.limit:g} %",
-            reason=slid_since(slid),
-            codes=(REGRESSION,),
-        )
+    else:
+        yield from (_slide(slid, line) for slid in one.slides)
+
+
+def _slide(slid: Erosion, line: GateLine) -> GateLine:
+    return replace(
+        line,
+        name=" ".join((*slid.key, *((slid.criterion,) if slid.kind is RowKind.SPEED else ()))),
+        outcome=Outcome.FAILED,
+        value=f"{100 * slid.drop:.3g} %",
+        limit=f"≤ {100 * slid.limit:g} %",
+        reason=slid_since(slid),
+        codes=(REGRESSION,),
+    )
 
 
 def slid_since(slid: Erosion) -> Message:
@@ -248,17 +256,18 @@ def _commit(facts: Facts, gated: Gated, blank: GateLine) -> GateLine:
 def _artifacts(facts: Facts, built: frozenset[str] | None, blank: GateLine) -> GateLine:
     """Every run had the artifact that was planned, and that of the last stage is among the files that were built."""
     line = replace(blank, clause=Clause.ARTIFACTS)
-    planned = {artifact.stage: artifact.digest for artifact in facts.plan.artifacts}
-    others = [run for run in facts.runs if planned.get(run.stage) != run.artifact]
+    ran = dict.fromkeys(run.stage for run in facts.runs)
+    others = [(stage, found, wanted) for stage in ran for found, wanted in other_runs(facts, stage)]
     if others:
-        stage, found, wanted = others[0].stage, others[0].artifact, planned.get(others[0].stage, "")
+        stage, found, wanted = others[0]
     elif built is None:
         return replace(line, reason=message("gate-no-built"))
     elif not facts.plan.stages:
         return replace(line, reason=message("gate-no-check"))
     else:
         stage = facts.plan.stages[-1]
-        found = str(facts.told(OF_ARTIFACT, SHA256, stage) or planned[stage])
+        planned = next(artifact.digest for artifact in facts.plan.artifacts if artifact.stage == stage)
+        found = str(facts.told(OF_ARTIFACT, SHA256, stage) or planned)
         if found in built:
             return replace(line, name=stage, outcome=Outcome.PASSED, value=found[:SHOWN])
         wanted = ""

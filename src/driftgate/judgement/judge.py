@@ -151,7 +151,7 @@ class _Bench:
         return message("samples-one", count=len(samples.ids)) if is_one else None
 
     def _links(self, check: Check) -> tuple[list[Verdict], Message]:
-        links = [link for link in self._plan.links if self._plan.chain.check_of(link) == check]
+        links = self._plan.links_of(check.slug)
         verdicts = [verdict for link in links for verdict in self._link(link)]
         return verdicts, self._absent(check)
 

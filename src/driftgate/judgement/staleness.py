@@ -83,10 +83,11 @@ def find_other_run(facts: Facts, link: Link) -> Iterator[Explanation]:
 
 
 def other_runs(facts: Facts, stage: str) -> tuple[tuple[str, str], ...]:
-    """What a stage ran and what was planned, where these differ: the beginnings of both digests."""
-    planned = next((one.digest for one in facts.plan.artifacts if one.stage == stage), None)
+    """What a stage ran and what was planned, where these differ: the beginnings of both digests, the second empty for
+    a stage that was not planned."""
+    planned = next((one.digest for one in facts.plan.artifacts if one.stage == stage), "")
     found = (run.artifact for run in facts.runs_of(stage) if run.artifact != planned)
-    return () if planned is None else tuple(dict.fromkeys((one[:SHOWN], planned[:SHOWN]) for one in found))
+    return tuple(dict.fromkeys((one[:SHOWN], planned[:SHOWN]) for one in found))
 
 
 def _before_loss(plan: Plan, candidate: str) -> tuple[str, ...]:

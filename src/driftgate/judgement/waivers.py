@@ -17,10 +17,11 @@ from driftgate.domain.judgement import (
     WaiverUse,
 )
 from driftgate.judgement.criteria import CRITERIA, PERFORMANCE
+from driftgate.judgement.staleness import STALE
 from driftgate.messages.message import Message, message
 
 #: Confirmed causes by which a failure is none of the network's: what was measured is another thing, or nothing at all.
-NEVER = ("stale-artifact", "incomplete-evidence")
+NEVER = (STALE, "incomplete-evidence")
 
 
 def waived(

@@ -17,9 +17,10 @@ from pydantic import (
     model_validator,
 )
 
-from driftgate.comparing.history import MOST_RUNS, REACHED_BY
+from driftgate.comparing.history import MOST_RUNS
 from driftgate.domain.judgement import (
     HISTORY_RUNS,
+    REACHED_BY,
     Clauses,
     Limit,
     LimitOrigin,

@@ -241,18 +241,7 @@ def encoded_json(values: object) -> bytes:
 def read_results(path: Path) -> Results:
     """Read results from a folder, or from its results.json. Raises StorageError naming what is wrong."""
     source = path / RESULTS if path.is_dir() else path
-    try:
-        raw = json.loads(source.read_bytes())
-    except OSError as error:
-        raise StorageError(message("results-absent", path=str(source), reason=error.strerror or "")) from error
-    except (ValueError, RecursionError) as error:
-        raise StorageError(message("results-garbled", path=str(source), reason=str(error))) from error
-    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-        raise StorageError(message("results-other", path=str(source), wanted=SCHEMA))
-    if raw.get("version") != VERSION:
-        found = str(raw.get("version"))
-        raise StorageError(message("results-version", path=str(source), found=found, wanted=VERSION))
-    raw["schema_"] = raw.pop("schema")
+    raw = decoded(source, SCHEMA, VERSION)
     try:
         document = Document.model_validate_json(json.dumps(raw))
     except ValidationError as error:
@@ -267,6 +256,24 @@ def read_results(path: Path) -> Results:
         comparison=document.comparison,
         pending=document.pending,
     )
+
+
+def decoded(source: Path, schema: str, version: int) -> dict[str, Any]:
+    """A JSON document as `encoded` writes one, as values for its model. Raises StorageError where it is not there, no
+    JSON, another document, or of a version that this driftgate does not know."""
+    try:
+        raw = json.loads(source.read_bytes())
+    except OSError as error:
+        raise StorageError(message("results-absent", path=str(source), reason=error.strerror or "")) from error
+    except (ValueError, RecursionError) as error:
+        raise StorageError(message("results-garbled", path=str(source), reason=str(error))) from error
+    if not isinstance(raw, dict) or raw.get("schema") != schema:
+        raise StorageError(message("results-other", path=str(source), wanted=schema))
+    if raw.get("version") != version:
+        found = str(raw.get("version"))
+        raise StorageError(message("results-version", path=str(source), found=found, wanted=version))
+    raw["schema_"] = raw.pop("schema")
+    return raw
 
 
 def results_schema() -> Mapping[str, Any]:

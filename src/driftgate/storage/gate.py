@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from driftgate.domain.gates import GateLine, outcome_of
 from driftgate.domain.judgement import Outcome
 from driftgate.domain.results import EXIT_CODES
 from driftgate.errors import StorageError
 from driftgate.messages.message import message
-from driftgate.storage.document import encoded, published
+from driftgate.storage.document import decoded, encoded, published
 
 SCHEMA: Literal["driftgate.gate"] = "driftgate.gate"
 VERSION: Literal[1] = 1
@@ -53,13 +52,14 @@ def read_gate(folder: Path) -> GateDocument | None:
     """What gate.json in a folder says; None where there is none. Raises StorageError where it is garbled, of another
     version, or says of itself what its lines do not."""
     path = folder / GATE
-    try:
-        raw = json.loads(path.read_bytes())
-        document = GateDocument.model_validate({"schema_": raw.pop("schema", None), **raw})
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise StorageError(message("results-garbled", path=str(path), reason=str(error).splitlines()[0])) from error
+    raw = decoded(path, SCHEMA, VERSION)
+    try:
+        document = GateDocument.model_validate(raw)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"]
+        raise StorageError(message("results-garbled", path=str(path), reason=reason)) from error
     if document.outcome is not outcome_of(document.lines):
         raise StorageError(message("results-garbled", path=str(path), reason=f"outcome {document.outcome.value}"))
     return document

@@ -14,7 +14,7 @@ from driftgate.domain.comparisons import PastRun, RowKind
 from driftgate.domain.history import History, Series
 from driftgate.errors import StorageError
 from driftgate.messages.message import message
-from driftgate.storage.document import published
+from driftgate.storage.document import decoded, published
 
 HISTORY = "history.json"
 SCHEMA: Literal["driftgate.history"] = "driftgate.history"
@@ -63,19 +63,9 @@ def read_history(folder: Path) -> History | None:
     """The history in a folder; None where there is none. Raises StorageError where it is damaged or of a version that
     this driftgate does not know."""
     path = folder / HISTORY
-    try:
-        raw = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    if not path.exists():
         return None
-    except OSError as error:
-        raise StorageError(message("results-absent", path=str(path), reason=error.strerror or "")) from error
-    except (ValueError, RecursionError) as error:
-        raise StorageError(message("results-garbled", path=str(path), reason=str(error))) from error
-    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-        raise StorageError(message("results-other", path=str(path), wanted=SCHEMA))
-    if raw.get("version") != VERSION:
-        raise StorageError(message("results-version", path=str(path), found=str(raw.get("version")), wanted=VERSION))
-    raw["schema_"] = raw.pop("schema")
+    raw = decoded(path, SCHEMA, VERSION)
     try:
         document = HistoryDocument.model_validate(raw)
         return History(document.runs, tuple(_restored(one, len(document.runs)) for one in document.series))
